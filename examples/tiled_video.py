@@ -7,7 +7,7 @@ The first argument is the folder of the video and the trajectories. The second o
 which `docs/wrappers.md` shows.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import av
@@ -51,7 +51,11 @@ def save(video: Path, picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    video = record(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/tiles"))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("runs/tiles"))
+    parser.add_argument("picture", nargs="?", type=Path, help="the picture of a frame")
+    arguments = parser.parse_args()
+    video = record(arguments.folder)
     print(f"recorded {video}")
-    if len(sys.argv) > 2:
-        save(video, Path(sys.argv[2]))
+    if arguments.picture is not None:
+        save(video, arguments.picture)

@@ -164,16 +164,18 @@ def test_a_cancelled_await_leaves_its_row_in_flight(gates):
     asyncio.run(main())
 
 
-def test_a_restart_does_not_wait_for_what_the_row_does():
+def test_a_restart_does_not_wait_for_what_the_row_does_and_no_policy_hides_it():
     async def main():
-        async with opened([Session]) as envs:
+        async with opened([Session], on_worker_death="restart", max_restarts=0) as envs:
             _, first = await envs.reset(0)
             for action in ("hang", "step"):  # the second may be done before its process is killed
                 task = asyncio.ensure_future(envs.step(0, action))
                 await turns()
                 await envs.restart(0)
                 await asyncio.gather(task, return_exceptions=True)
-                assert action == "step" or isinstance(task.exception(), WorkerDiedError)
+                if action == "hang":
+                    with pytest.raises(WorkerDiedError, match=r"`restart` ended worker 0, pid \d+"):
+                        await task
                 with pytest.raises(ResetNeeded, match="row 0 was never reset"):
                     await envs.step(0, "step")
                 _, second = await envs.reset(0)
@@ -258,6 +260,57 @@ def test_calls_and_objects_that_are_not_environments():
             assert envs.single_action_space == Session.action_space
 
     asyncio.run(main())
+
+
+class Both:
+    """An object with the interface of a parallel environment of PettingZoo, and a coroutine."""
+
+    def observation_space(self, *_):
+        return Session.observation_space
+
+    action_space = observation_space
+
+    def reset(self):
+        return {"a": 0, "b": 0}, {"a": {}, "b": {}}
+
+    def step(self, actions):
+        return actions, {"a": 1.0, "b": 2.0}, {"a": False}, {"b": False}, {}
+
+    async def ask(self):
+        return 1
+
+    def stop(self):
+        return next(iter(()))
+
+
+def test_what_is_not_a_step_of_one_environment_is_named_with_the_way_out():
+    async def main():
+        async with opened([Both], lazy=True) as envs:
+            assert await envs.reset(0) == ({"a": 0, "b": 0}, {"a": {}, "b": {}})
+            with pytest.raises(AttributeError, match="await `reset` of a row first"):
+                _ = envs.single_observation_space
+            with pytest.raises(TypeError, match=r"`ask` is an `async def`.* make it a plain `def`"):
+                await envs.call(0, "ask")
+            with pytest.raises(RuntimeError, match=r"row 0 raised StopIteration") as caught:
+                await asyncio.wait_for(envs.call(0, "stop"), LIMIT)  # a future refuses it
+            assert isinstance(caught.value.__cause__, StopIteration)
+            assert (await envs.call(0, "step", {"a": 3}))[:2] == ({"a": 3}, {"a": 1.0, "b": 2.0})
+            with pytest.raises(TypeError, match=r"of one environment, got .* `call\(row, 'step'"):
+                await envs.step(0, {"a": 3})
+
+    asyncio.run(main())
+
+
+def test_a_plain_with_block_closes_rows_where_no_loop_runs():
+    async def main():
+        with pytest.raises(TypeError, match="use `async with`"), envs:
+            raise AssertionError("it is refused")
+
+    with cartwheel.AwaitableEnvs([Notebook], lazy=True) as envs:
+        assert asyncio.run(envs.reset(0)) == ("about nothing", {})
+        asyncio.run(main())
+    with pytest.raises(ClosedEnvironmentError):
+        asyncio.run(envs.reset(0))
 
 
 def test_leases_are_first_come_first_served_and_always_returned():
@@ -407,6 +460,7 @@ def test_a_forked_child_may_not_use_the_rows():
                 try:
                     await envs.reset(0)
                 except cartwheel.ForkedProcessError:
+                    await envs.aclose()  # the end of `async with`, which waits for nothing here
                     os._exit(23)
                 finally:
                     os._exit(1)

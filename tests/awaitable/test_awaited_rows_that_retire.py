@@ -159,5 +159,10 @@ def test_objects_retire_as_well_and_wrong_limits_are_refused():
             with pytest.raises(ValueError, match=next(iter(wrong))):
                 async with opened([Notebook], lazy=True, **wrong):
                     raise AssertionError("it is refused")
+        # Every episode would begin in a new process, as for a vector environment.
+        async with opened([Notebook] * 2, lazy=True, max_worker_memory="1MB") as envs:
+            for _ in range(2):
+                with pytest.raises(ValueError, match=r"worker 1 has .* before its first episode"):
+                    await envs.reset(1)
 
     asyncio.run(main())

@@ -154,7 +154,8 @@ class Walkers(ParallelEnv[Any, Any, Any]):
             {name: float(actions[name][0]) + 10 * self.number(name) for name in acting},
             over,
             dict.fromkeys(acting, False),
-            {name: {"t": self.t} for name in acting},
+            # A nested info, whose key is a number, as keys may be.
+            {name: {"t": self.t, 7: {"t": self.t}} for name in acting},
         )
 
     def number(self, agent):

@@ -167,6 +167,9 @@ def check_infos(batch, infos, name):
     assert {key for key in batch if f"_{key}" in batch} == keys, (name, batch)
     for key in keys:
         assert batch[f"_{key}"].tolist() == [key in info for info in infos], (name, key)
+        if isinstance(batch[key], dict):
+            check_infos(batch[key], [info.get(key, {}) for info in infos], (name, key))
+            continue
         for row, info in enumerate(infos):
             if key in info:
                 check_equal(batch[key][row], info[key], (name, key, row))

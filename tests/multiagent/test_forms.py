@@ -92,7 +92,7 @@ def test_final_observations_are_by_group():
             ValueError,
             "['walker_0'] are in several places",
         ),
-        ({"all": ["walker_0", "walker_1", "walker_2", "x"]}, ValueError, "['x'] are unknown"),
+        ({"all": ["walker_0", "walker_1", "x"]}, ValueError, "['x'] are unknown"),
         (
             {"all": ["walker_0", "walker_1", "walker_2"], "none": []},
             ValueError,
@@ -186,8 +186,13 @@ def check_finals(infos, other, name, place, early):
         source = other[4]["final_obs"] if last[row] else other[0]
         found = infos["final_obs"][place::3][row]
         assert found.tolist() == source[name][row].tolist()
-        times = infos["final_info"]["t"][place::3]
-        assert times[row] == found[1]
+        for there, final in (
+            (infos, infos["final_info"]),
+            (infos.get(7, {}), infos["final_info"][7]),
+        ):
+            assert final["t"][place::3][row] == found[1]
+            assert final["_t"][place::3][row]
+            assert not there.get("_t", np.zeros(3 * len(mask), bool))[place::3][row]
 
 
 class Silent(Walkers):

@@ -366,7 +366,7 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
             ValueError,
             "'a b' is not the name of a Minari",
         ),
-        ({"env": text}, TypeError, "has no fixed shape and dtype"),
+        ({"env": text}, TypeError, r"at `obs` has no fixed shape and dtype\.$"),
         ({"env": envs.envs[0]}, TypeError, "needs a vector environment"),
     ]
     for keywords, error, message in cases:

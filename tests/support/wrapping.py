@@ -482,7 +482,7 @@ class _Driver:
         self.shown[row], self.flags[row] = shown, flags
         if any(flags):
             if self.mode == S:
-                rest = {key: value for key, value in infos.items() if "env_error" not in key}
+                rest = {key: value for key, value in infos.items() if "env_error" not in str(key)}
                 if self.counts[row] < self.script.steps:
                     self.begin(row, shown, info_of(rest, place))
             else:

@@ -317,6 +317,31 @@ def test_frames_that_are_wrong_are_named(kind, mode, text, remedy):
     assert_fails(walks(lambda: kind(mode)), "rendering", text, remedy)
 
 
+# What methods return
+
+
+class Four(Walk):
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated or truncated, info
+
+
+class Bare(Walk):
+    def reset(self, **keywords):
+        return super().reset(**keywords)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "remedy"),
+    [
+        (Four, "`step` returned 4 values in step 1", "has one flag, `done`, instead of two"),
+        (Bare, "`reset` returned {'pos': .* in `reset`", "Return (observation, info)."),
+    ],
+)
+def test_results_of_another_length_than_gymnasiums_are_named(kind, text, remedy):
+    assert_fails(walks(kind), "spaces", text, remedy)
+
+
 # Exceptions
 
 

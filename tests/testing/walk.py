@@ -38,7 +38,7 @@ class Walk(gym.Env):
         return {"pos": self.pos.copy(), "clock": self.t}
 
     def info(self, change):
-        return {"t": self.t, "speed": abs(change)}
+        return {"t": self.t, "speed": abs(change), 3: self.t}  # not every key is a text
 
     def render(self):
         if self.render_mode == "ansi":

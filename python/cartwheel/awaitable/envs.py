@@ -116,7 +116,8 @@ class AwaitableEnvs:
             Gymnasium's wrappers gather over many episodes is kept; the random numbers of the new
             environment follow from the row's last seed, if it had one.
         max_worker_memory: Bytes, or a text such as ``"4GiB"``: likewise, by the resident memory of
-            the process before a reset, if it has served an episode.
+            the process before a reset, if it has served an episode. Requests to a row whose process
+            has more before its first episode raise ``ValueError``.
 
     Raises:
         IndexError: ``env_fns`` is empty.
@@ -321,8 +322,8 @@ class AwaitableEnvs:
     async def restart(self, env_index: int) -> None:
         """Kills a row's process at once, in any state; another one starts.
 
-        A task that awaits the row gets :class:`~cartwheel.WorkerDiedError`. The row must be reset,
-        which makes its environment.
+        A task that awaits the row gets :class:`~cartwheel.WorkerDiedError`, whatever the policies.
+        The row must be reset, which makes its environment.
 
         Args:
             env_index: The row.
@@ -379,6 +380,23 @@ class AwaitableEnvs:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""
         self.close()
         await self._rows.closed()
+
+    def __enter__(self) -> Self:
+        """Returns this object, for ``asyncio.run`` inside of the block.
+
+        Raises:
+            TypeError: A loop is running, which the end of the block would block.
+        """
+        if _running_loop() is not None:
+            raise TypeError(
+                f"use `async with` for {type(self).__name__} where an event loop is running: the "
+                "end of a `with` block would block it"
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it, and waits for that."""
+        self.close()
 
     async def __aenter__(self) -> Self:
         """Returns this object."""

@@ -305,7 +305,9 @@ class Rows:
                 self._limit(row, row.waiting)
             return
         row.current = None
-        if outcome.error is not None:
+        if outcome.error is not None and row.overtaken is request:
+            _fail(request, outcome.error)  # a restart is not a failure, which a policy may hide
+        elif outcome.error is not None:
             self._failed(row, request, outcome.error)
         else:
             self._succeeded(row, request, outcome.value)
@@ -414,7 +416,9 @@ class Rows:
             row.current = row.waiting = None
 
     async def closed(self) -> None:
-        """Waits for the end."""
+        """Waits for the end; in a forked child, which has no part in it, not at all."""
+        if os.getpid() != self.service.owner:
+            return
         end = asyncio.get_running_loop().create_future()
         self._ends.append(end)
         if self.loop is not asyncio.get_running_loop():
@@ -436,6 +440,10 @@ def _succeed(request: Request, value: Any) -> None:
 
 def _fail(request: Request, error: BaseException | None) -> None:
     assert error is not None, "a request that failed has an exception"
+    if isinstance(error, StopIteration):  # a future refuses it, and a coroutine cannot raise it
+        text = f"the environment of row {request.row} raised StopIteration({error.value!r})"
+        stopped, error = error, RuntimeError(text)
+        error.__cause__ = stopped
     if _is_open(request.future):
         request.future.set_exception(error)
 

@@ -407,7 +407,10 @@ class Service:
             row.sent, row.is_dropped = None, request is not None or row.is_dropped
         if request is not None and not filled:
             error = self._late(request) if is_hung else died
-            if not is_killed:
+            if is_killed:  # `died` guesses why the system ended it
+                text = f"`restart` ended worker {index}, pid {died.pid}, during {died.phase}"
+                died.args = (text,)
+            else:
                 log_event(
                     logging.WARNING,
                     str(error),

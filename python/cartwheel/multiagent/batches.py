@@ -196,7 +196,7 @@ class AgentBatches:
         own = {
             key: value
             for key, value in infos.items()
-            if key not in keys and key.removeprefix("_") not in keys
+            if key not in keys and str(key).removeprefix("_") not in keys
         }
         return own, by_agent
 

@@ -61,6 +61,10 @@ class Groups:
             name: [places[agent] for agent in members] for name, members in self.groups.items()
         }
 
+    def __repr__(self) -> str:
+        """The groups and the vector environment."""
+        return f"Groups({self.groups}, {self.envs!r})"
+
     def _batched(self, spaces: dict[str, Space[Any]]) -> dict[str, Space[Any]]:
         rows = self.envs.batch_size
         return {
@@ -197,8 +201,8 @@ def _checked(groups: Any, agents: list[Any]) -> dict[str, list[Any]]:
         )
     members = [agent for found in groups.values() for agent in found]
     faults = {
-        "are in no group": [agent for agent in agents if agent not in members],
         "are unknown": [agent for agent in members if agent not in agents],
+        "are in no group": [agent for agent in agents if agent not in members],
         "are in several places": sorted(
             {agent for agent in members if members.count(agent) > 1}, key=str
         ),

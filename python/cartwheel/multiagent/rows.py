@@ -235,18 +235,21 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self, rows: NDArray[np.intp], infos: dict[str, Any], finals: dict[str, Any]
     ) -> None:
         """Moves the infos of rows whose agents ended early to the final infos."""
-        for mask_key in [key for key in infos if key[:1] == "_" and key[1:] in infos]:
-            key, mask = mask_key[1:], infos[mask_key]
-            if key in _OF_ROWS or isinstance(mask, dict):
+        for key in list(infos):
+            mask_key = f"_{key}"
+            mask = infos.get(mask_key)
+            if mask is None or key in _OF_ROWS or isinstance(mask, dict):
                 continue
             moved = rows[mask[rows]]
-            if not len(moved) or isinstance(infos[key], dict):
+            if not len(moved):
                 continue
-            if key not in finals:
-                finals[key] = np.zeros_like(infos[key])
-                finals[mask_key] = np.zeros_like(mask)
-            finals[key][moved], finals[mask_key][moved] = infos[key][moved], True
-            infos[key][moved], mask[moved] = np.zeros((), infos[key].dtype)[()], False
+            if isinstance(infos[key], dict):
+                self._move_infos(moved, infos[key], finals.setdefault(key, {}))
+            else:
+                finals.setdefault(key, np.zeros_like(infos[key]))[moved] = infos[key][moved]
+                infos[key][moved] = np.zeros((), infos[key].dtype)[()]
+            finals.setdefault(mask_key, np.zeros_like(mask))[moved] = True
+            mask[moved] = False
 
     def render(self) -> tuple[Any, ...] | None:
         """Renders each environment; all its rows get its frame."""

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Text, Tuple
 
 from cartwheel._internal import nested
+from cartwheel.vector.infos import masks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -208,10 +209,10 @@ def leaves(
     elif texts and isinstance(space, Text):
         yield path, space
     elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biufc":
+        advice = "`cartwheel.wrappers.FilterObservation` leaves parts of observations out."
         raise TypeError(
             f"episodes are recorded as arrays, but {space} at `{'/'.join(map(str, path))}` has no "
-            "fixed shape and dtype. `cartwheel.wrappers.FilterObservation` leaves parts of "
-            "observations out."
+            f"fixed shape and dtype. {advice if texts and len(path) > 1 else ''}".rstrip()
         )
     else:
         yield path, space
@@ -320,7 +321,7 @@ def numbers(
     Yields:
         A path, an array ``[size, ...]`` and the mask of the rows that have it.
     """
-    masks = {f"_{key}" for key in infos}
+    masks = masks_of(infos)
     for key, values in infos.items():
         name = str(key)
         own = (*path, *name.split("/"))

@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from cartwheel._internal import nested
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.compare import first_difference
-from cartwheel.vector.infos import is_dense
+from cartwheel.vector.infos import is_dense, masks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +96,10 @@ def _part(space: Space[Any], value: Any) -> Any:
 
 def info_of(infos: dict[str, Any], place: int) -> dict[str, Any]:
     """The info of one row of a batch, without the entries that a vector environment adds."""
-    info = {}
+    info, masks = {}, masks_of(infos)
     for key, values in infos.items():
         mask = infos.get(f"_{key}")
-        is_mask = isinstance(key, str) and key[:1] == "_" and key[1:] in infos
-        if key in _POOL_KEYS or is_mask or (mask is not None and not mask[place]):
+        if key in _POOL_KEYS or key in masks or (mask is not None and not mask[place]):
             continue
         is_nested = isinstance(values, dict)
         info[key] = info_of(values, place) if is_nested else copy.deepcopy(values[place])

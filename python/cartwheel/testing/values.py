@@ -56,16 +56,16 @@ def _check_single(kit: Kit) -> None:
     if env is None:
         return
     where = "in `reset`"
-    observation, info = env.reset(seed=kit.seed)
     try:
+        observation, info = _parts(kit, "reset", env.reset(seed=kit.seed), where)
         for step in range(1, kit.steps + 1):
             _check_value(kit, env.observation_space, observation, where)
             if not isinstance(info, dict):
                 kit.fail(f"the info {where} is {info!r}", "Return a dictionary.")
             env.action_space.seed(step)
-            result = env.step(env.action_space.sample())
-            observation, reward, terminated, truncated, info = result
             where = f"in step {step}"
+            result = _parts(kit, "step", env.step(env.action_space.sample()), where)
+            observation, reward, terminated, truncated, info = result
             is_number = isinstance(reward, int | float | np.number | np.ndarray)
             if not is_number and reward_space_of(env) is None:
                 kit.fail(f"the reward {where} is {reward!r}", "Return a float.")
@@ -74,10 +74,30 @@ def _check_single(kit: Kit) -> None:
                     kit.fail(f"{name} {where} is {flag!r}", "Return a bool: `bool(condition)`.")
             if terminated or truncated:
                 _check_value(kit, env.observation_space, observation, where)
-                observation, info = env.reset()
                 where = f"at the reset after step {step}"
+                observation, info = _parts(kit, "reset", env.reset(), where)
     finally:
         env.close()
+
+
+#: What the methods of an environment return.
+_RESULTS = {
+    "reset": ("observation", "info"),
+    "step": ("observation", "reward", "terminated", "truncated", "info"),
+}
+
+
+def _parts(kit: Kit, method: str, result: Any, where: str) -> Any:
+    """Fails if a method did not return a tuple of its results."""
+    names = _RESULTS[method]
+    is_sequence = isinstance(result, tuple | list)
+    if is_sequence and len(result) == len(names):
+        return result
+    found = f"{len(result)} values" if is_sequence else repr(result)
+    remedy = f"Return ({', '.join(names)})."
+    if method == "step" and is_sequence and len(result) == 4:
+        remedy += " An environment for Gym 0.25 or older has one flag, `done`, instead of two."
+    return kit.fail(f"`{method}` returned {found} {where}", remedy)
 
 
 def _check_value(

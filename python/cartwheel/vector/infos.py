@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 #: The mask of rows whose infos were lost with their worker.
@@ -53,6 +55,11 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     return np.logical_or.reduce(masks) if masks else None
 
 
+def masks_of(infos: Iterable[Any]) -> set[str]:
+    """Returns the keys that masks have: ``"_"`` and the text of a key, which need not be a text."""
+    return {f"_{key}" for key in infos}
+
+
 def infos_by_row(infos: dict[str, Any], num_rows: int) -> list[dict[str, Any]]:
     """Takes the infos of a batch apart.
 
@@ -65,8 +72,9 @@ def infos_by_row(infos: dict[str, Any], num_rows: int) -> list[dict[str, Any]]:
         One dictionary for each row, with the keys that this row has. ``env_index`` is left out.
     """
     rows: list[dict[str, Any]] = [{} for _ in range(num_rows)]
+    masks = masks_of(infos)
     for key, values in infos.items():
-        if key == "env_index" or (key.startswith("_") and key[1:] in infos):
+        if key == "env_index" or key in masks:
             continue
         mask = infos.get(f"_{key}")
         having = range(num_rows) if mask is None else np.flatnonzero(mask).tolist()

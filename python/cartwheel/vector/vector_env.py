@@ -431,7 +431,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         identities = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
         check_memory(
-            [found["memory"] for found in descriptions], self.restart_policy.max_worker_memory
+            dict(enumerate(found["memory"] for found in descriptions)),
+            self.restart_policy.max_worker_memory,
+            ". With context='fork' a worker counts what it shares with this process.",
         )
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}

@@ -10,6 +10,7 @@ Workers import this file by name, so it must not import a trainer.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import operator
 import os
 import pickle
@@ -18,18 +19,24 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
+from gymnasium.spaces import Space
 
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.suggestions import shown
 from cartwheel.workers import attributes
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import ObservationForms, shared
 from cartwheel.workers.restart_policy import Replacements
-from cartwheel.workers.retirement import Service, continue_statistics, statistics_of
+from cartwheel.workers.retirement import (
+    Service,
+    check_memory,
+    continue_statistics,
+    memory_of_this_process,
+    statistics_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from gymnasium.spaces import Space
 
     from cartwheel.workers.restart_policy import RestartPolicy
 
@@ -144,7 +151,8 @@ class AwaitedEnv:
         self._form: Any = None
         self._is_as_shown = self._forms.test_of(None)
 
-    def _make(self) -> None:
+    def _make(self, *, is_first: bool = True) -> None:
+        """Makes the environment; ``is_first``: the process did not replace one at a limit."""
         env = pickle.loads(self._made_by.env_fn)()
         if not callable(getattr(env, "reset", None)) or isinstance(env, type):
             raise TypeError(
@@ -152,10 +160,19 @@ class AwaitedEnv:
                 f"method `reset`, got {env!r}"
             )
         self.env, self._has_told = env, False
+        limit = self._made_by.limits.max_worker_memory
+        if limit is not None and is_first and self._service.episodes <= 1:
+            try:
+                check_memory({self._made_by.row: memory_of_this_process()}, limit)
+            except ValueError:
+                self.close()
+                self._service.episodes = 0  # none has begun
+                raise
 
     def _spaces(self) -> tuple[Any, Any] | None:
         found = [getattr(self.env, name, None) for name in ("observation_space", "action_space")]
-        return None if None in found else (found[0], found[1])
+        # Those of PettingZoo's environments are methods.
+        return (found[0], found[1]) if all(isinstance(one, Space) for one in found) else None
 
     def step(self, action: Any) -> Any:
         """Steps the environment; an observation of another form leaves as a reply."""
@@ -189,7 +206,7 @@ class AwaitedEnv:
         if asked.remake:
             self.close()
         if self.env is None:
-            self._make()
+            self._make(is_first=asked.left is None)
             if asked.left is not None and asked.left.statistics:
                 continue_statistics(self.env, asked.left.statistics)
         reply = _REPLIES[asked.kind](self, *asked.arguments)
@@ -228,7 +245,7 @@ class AwaitedEnv:
         keywords = {"seed": seed, "options": options}
         if self._spaces() is None:  # not an environment: its `reset` may have other parameters
             keywords = {name: value for name, value in keywords.items() if value is not None}
-        result = self.env.reset(**keywords)
+        result = _done("reset", self.env.reset(**keywords))
         is_pair = type(result) is tuple and len(result) == 2 and isinstance(result[1], dict)
         if not is_pair and self._spaces() is not None:
             raise TypeError(
@@ -242,17 +259,27 @@ class AwaitedEnv:
 
     def _step(self, action: Any) -> Reply:
         began = time.perf_counter()
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        result = _done("step", self.env.step(action))
         seconds = time.perf_counter() - began
-        result = observation, float(reward), bool(terminated), bool(truncated), info
-        return Reply(result, seconds=seconds)
+        try:
+            observation, reward, terminated, truncated, info = result
+            step = observation, float(reward), bool(terminated), bool(truncated), info
+        except (TypeError, ValueError):  # as of an environment of several agents
+            raise TypeError(
+                "`step` must return (observation, reward, terminated, truncated, info) of one "
+                f"environment, got {shown(result)}: `call(row, 'step', action)` returns what a "
+                "method of another object returns"
+            ) from None
+        return Reply(step, seconds=seconds)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reply:
         if isinstance(self.env, gym.Env):
             attribute = attributes.read(self.env, name, reserve=True)
         else:
             attribute = operator.attrgetter(name)(self.env)
-        return Reply(attribute(*args, **kwargs) if callable(attribute) else attribute)
+        if not callable(attribute):
+            return Reply(attribute)
+        return Reply(_done(name, attribute(*args, **kwargs)))
 
     def close(self) -> None:
         """Closes the environment, if there is one with a method ``close``."""
@@ -263,6 +290,21 @@ class AwaitedEnv:
                 close()
             except Exception:
                 LOGGER.exception("closing the environment of row %d", self._made_by.row)
+
+
+def _done(name: str, result: Any) -> Any:
+    """Returns the result of a method.
+
+    Raises:
+        TypeError: It is a coroutine, which nothing in the process of a row awaits.
+    """
+    if not inspect.iscoroutine(result):
+        return result
+    result.close()
+    raise TypeError(
+        f"`{name}` is an `async def`, and the process of a row has no event loop: make it a plain "
+        "`def`, which blocks no other row, or call `asyncio.run` in it"
+    )
 
 
 _REPLIES: dict[str, Callable[..., Reply]] = {

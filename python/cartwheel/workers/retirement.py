@@ -72,18 +72,22 @@ def memory_of_this_process() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def check_memory(present: list[int], max_worker_memory: int | None) -> None:
+def check_memory(present: dict[int, int], max_worker_memory: int | None, advice: str = "") -> None:
     """Checks that workers have less memory than the limit after they made their environments.
+
+    Args:
+        present: The memory of each worker.
+        max_worker_memory: The limit.
+        advice: More for the text of the error.
 
     Raises:
         ValueError: Every episode would begin in a new process.
     """
-    largest = max(present)
-    if max_worker_memory is not None and largest >= max_worker_memory:
+    worker = max(present, key=present.__getitem__)
+    if max_worker_memory is not None and present[worker] >= max_worker_memory:
         raise ValueError(
-            f"`max_worker_memory` is {max_worker_memory:,} bytes, and worker "
-            f"{present.index(largest)} has {largest:,} before its first episode: set a higher "
-            "limit. With context='fork' a worker counts what it shares with this process."
+            f"`max_worker_memory` is {max_worker_memory:,} bytes, and worker {worker} has "
+            f"{present[worker]:,} before its first episode: set a higher limit{advice}"
         )
 
 

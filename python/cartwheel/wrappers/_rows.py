@@ -10,6 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.nested import ARRAY_SPACES
+from cartwheel.vector.infos import masks_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -192,8 +193,9 @@ def take_infos(infos: dict[str, Any], places: NDArray[np.intp]) -> dict[str, Any
         places: Places in the batch.
     """
     taken: dict[str, Any] = {}
+    masks = masks_of(infos)
     for key, values in infos.items():
-        if _is_mask(infos, key):
+        if key in masks:
             continue
         mask = infos.get(f"_{key}")
         chosen = None if mask is None else mask[places]
@@ -221,7 +223,8 @@ def merged_infos(size: int, parts: list[Part]) -> dict[str, Any]:
         Arrays that have the dtype of the first row that has a value; 0 or ``None`` elsewhere.
     """
     batch: dict[str, Any] = {}
-    keys = dict.fromkeys(key for _, infos in parts for key in infos if not _is_mask(infos, key))
+    masked = [(infos, masks_of(infos)) for _, infos in parts]
+    keys = dict.fromkeys(key for infos, masks in masked for key in infos if key not in masks)
     for key in keys:
         having = [(places, infos) for places, infos in parts if key in infos]
         having.sort(key=lambda part: _first(part, key))
@@ -259,7 +262,3 @@ def _first(part: Part, key: str) -> int:
     places, infos = part
     mask = infos.get(f"_{key}")
     return int((places if mask is None else places[mask]).min(initial=np.iinfo(np.intp).max))
-
-
-def _is_mask(infos: dict[str, Any], key: str) -> bool:
-    return key.startswith("_") and key[1:] in infos

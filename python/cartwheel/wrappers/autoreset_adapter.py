@@ -350,7 +350,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         over = np.zeros(size, np.bool_)
         over[places] = True
         ended, going = take_infos(infos, places), np.flatnonzero(~over)
-        staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
+        kept = [key for key in ended if str(key).removeprefix("_") in _STAYING]
+        staying = {key: ended.pop(key) for key in kept}
         parts = [(going, take_infos(infos, going)), (places, reset_infos), (places, staying)]
         batch = merged_infos(size, parts)
         finals = np.full(size, None, object)
