@@ -80,7 +80,10 @@ def test_an_exception_in_a_step_arrives_as_it_was_raised(build, name):
         assert_names_row(error, 3)
     if type(error) is cartwheel.RemoteEnvError:
         assert EXCEPTIONS[name][0].__name__ in str(error)
-    assert envs.get_attr("steps") == (2, 2, 2, 1, 2)
+    steps = envs.get_attr("steps")
+    assert steps[:4] == (2, 2, 2, 1)
+    if build.executor == "inline":  # Ctrl-C does not wait for the rows after this one
+        assert steps[4] == (1 if name == "keyboard interrupt" else 2)
     assert_goes_on_like_new(envs)
 
 
@@ -91,7 +94,10 @@ def test_an_exception_in_a_reset_arrives_as_it_was_raised(build, name):
         envs.reset(seed=1, options={"faults": {2: name}})
     if name != "unprintable":
         assert_names_row(failure.value, 2)
-    assert envs.get_attr("resets") == (1,) * NUM_ENVS
+    if name != "keyboard interrupt":
+        assert envs.get_attr("resets") == (1,) * NUM_ENVS
+    elif build.executor == "inline":
+        assert envs.get_attr("resets") == (1, 1, 1, 0, 0)
     with pytest.raises(ResetNeeded):
         envs.step(actions())
     assert_goes_on_like_new(envs)

@@ -10,7 +10,7 @@ use cartwheel_engine::protocol::{Counters, QueuedRows};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -149,7 +149,12 @@ impl PyShard {
         let place = Some(&mut task.slab);
         let (mut batch, faults) =
             self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
+        let mut is_interrupted = false;
         for row in span {
+            if is_interrupted {
+                batch.autoreset.fail(row);
+                continue;
+            }
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
                 (None, None) => batch.call(row, RowRequest::Step),
@@ -158,6 +163,9 @@ impl PyShard {
                 }
             };
             if let Some(failure) = batch.show(row, called) {
+                // Ctrl-C on the caller's thread must not wait for the other environments. Rows that
+                // were sent are received one by one, so each of them needs a result.
+                is_interrupted = !task.sent && failure.is_instance_of::<PyKeyboardInterrupt>(py);
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
