@@ -171,7 +171,6 @@ class NestedEnv(gym.Env):
         self.walk = self.walk + (int(action) - 1) * self.np_random.normal(size=(2, 3))
         terminated = bool(self.np_random.random() < 0.05)
         info = {"t": self.t, "sign": np.sign(self.walk[0]), "deep": {"mean": self.walk.mean()}}
-        info[7] = self.t  # not every key is a text
         if self.t % 3 == 0:
             info["rare"] = f"at {self.t}"
         return self.observe(), self.walk.sum(), terminated, self.t == 40, info

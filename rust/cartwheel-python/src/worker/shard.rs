@@ -151,21 +151,19 @@ impl PyShard {
             self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
         let mut is_interrupted = false;
         for row in span {
-            if is_interrupted {
+            let request = match &resets {
+                None => RowRequest::Step,
+                Some(resets) => RowRequest::from_reset(&resets.get_item(row)?),
+            };
+            if is_interrupted && !matches!(request, RowRequest::Leave) {
                 batch.autoreset.fail(row);
                 continue;
             }
-            let called = match (prepared.take(), &resets) {
-                (Some(called), _) => called,
-                (None, None) => batch.call(row, RowRequest::Step),
-                (None, Some(resets)) => {
-                    batch.call(row, RowRequest::from_reset(&resets.get_item(row)?))
-                }
-            };
+            let called = prepared.take().unwrap_or_else(|| batch.call(row, request));
             if let Some(failure) = batch.show(row, called) {
-                // Ctrl-C on the caller's thread must not wait for the other environments. Rows that
-                // were sent are received one by one, so each of them needs a result.
-                is_interrupted = !task.sent && failure.is_instance_of::<PyKeyboardInterrupt>(py);
+                // Ctrl-C must not wait for the other environments. Rows that were sent are received one
+                // by one, so each of them needs a result.
+                is_interrupted = !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
@@ -360,6 +358,16 @@ impl PyShard {
             error.write_unraisable(py, Some(worker));
         }
     }
+}
+
+/// Whether this is Ctrl-C, which Python raises in the main thread alone.
+fn is_ctrl_c(py: Python<'_>, failure: &PyErr) -> PyResult<bool> {
+    if !failure.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return Ok(false);
+    }
+    let threading = py.import("threading")?;
+    let current = threading.call_method0("current_thread")?;
+    Ok(current.is(threading.call_method0("main_thread")?))
 }
 
 impl Shard for PyShard {
