@@ -265,25 +265,24 @@ impl State {
         lease: &Lease,
         rows: usize,
         is_step: bool,
-    ) -> Result<(), Refused> {
+    ) {
         let (layout, leaves) = (lease.layout(), &self.batches.observations.leaves);
         let mut at = first;
         let mut copy = |offset: usize, dtype: DType, row_bytes: usize| {
             write(lease, offset + lease.first() * row_bytes, dtype, frame.result(at));
             at += 1;
-            Ok::<(), Refused>(())
         };
         for (number, leaf) in leaves.iter().enumerate() {
-            copy(layout.leaf_offset(number), leaf.dtype, layout.row_bytes(number))?;
+            copy(layout.leaf_offset(number), leaf.dtype, layout.row_bytes(number));
         }
-        copy(layout.rewards_offset(), DType::F64, layout.reward_bytes())?;
-        copy(layout.terminations_offset(), DType::Bool, 1)?;
-        copy(layout.truncations_offset(), DType::Bool, 1)?;
+        copy(layout.rewards_offset(), DType::F64, layout.reward_bytes());
+        copy(layout.terminations_offset(), DType::Bool, 1);
+        copy(layout.truncations_offset(), DType::Bool, 1);
         let Some(ended) = layout.ended_offset().filter(|_| self.batches.has_dense_finals()) else {
-            return Ok(());
+            return;
         };
         if is_step {
-            copy(ended, DType::Bool, 1)?;
+            copy(ended, DType::Bool, 1);
         } else {
             put(frame.result(at), std::iter::repeat_n(0, rows));
             at += 1;
@@ -294,21 +293,14 @@ impl State {
             write(lease, offset, leaf.dtype, frame.result(at));
             at += 1;
         }
-        Ok(())
     }
 
     /// Writes the state after a call, and its batch of all rows.
-    fn show(
-        &mut self,
-        frame: &mut Frame<'_>,
-        mut received: Received,
-        is_step: bool,
-    ) -> Result<(), Refused> {
+    fn show(&mut self, frame: &mut Frame<'_>, mut received: Received, is_step: bool) {
         let lease = received.lease.as_ref().expect("steps and resets have a batch");
         put(frame.result(0), self.number().to_ne_bytes());
-        self.write_outputs(frame, 1, lease, self.rows, is_step)?;
+        self.write_outputs(frame, 1, lease, self.rows, is_step);
         self.end_copied(&mut received);
-        Ok(())
     }
 
     /// A step of all rows. Arguments: the state, and the actions of each leaf. Results: the next state,
@@ -319,7 +311,8 @@ impl State {
         self.check_state_and_outputs(frame)?;
         self.send_compiled(frame, 1, None)?;
         let received = self.finish_compiled(Some(Call::Step))?;
-        self.show(frame, received, true)
+        self.show(frame, received, true);
+        Ok(())
     }
 
     /// A reset of rows. Arguments: the state, and a mask. Results as of a step.
@@ -330,7 +323,8 @@ impl State {
         let mask = fixed(frame, 1, DType::Bool, &[i64::try_from(self.rows).ok()])?;
         self.begin_reset_compiled(Some(mask.bytes), None)?;
         let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, received, false)
+        self.show(frame, received, false);
+        Ok(())
     }
 
     /// A reset of all rows, whatever happened before. Arguments: seeds, or none. Results as of a step.
@@ -344,7 +338,8 @@ impl State {
         self.discard_compiled()?;
         self.begin_reset_compiled(None, (!seeds.is_empty()).then_some(&seeds))?;
         let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, received, false)
+        self.show(frame, received, false);
+        Ok(())
     }
 
     /// Refuses results that are not a state and a batch of all rows.
@@ -448,7 +443,7 @@ impl State {
         }
         let lease = received.lease.as_ref().expect("a receipt has a batch");
         put(frame.result(0), token);
-        self.write_outputs(frame, 1, lease, size, true)?;
+        self.write_outputs(frame, 1, lease, size, true);
         self.end_copied(&mut received);
         #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
         put(frame.result(ids), rows.iter().flat_map(|&row| (row as u32).to_ne_bytes()));

@@ -267,10 +267,10 @@ impl<'py> Batch<'py> {
         exchange: Option<&PyTensorExchange>,
     ) -> PyResult<()> {
         self.reward_array()?;
-        let mut exchange = exchange;
-        if exchange.map_or(Ok(false), |exchange| exchange.is_passed_by(self.py))? {
-            exchange = None;
-        }
+        let exchange = match exchange {
+            Some(exchange) if !exchange.is_passed_by(self.py)? => Some(exchange),
+            _ => None,
+        };
         let made = |array: &Bound<'py, PyAny>| {
             let made = exchange.map_or(Ok(None), |exchange| exchange.tensor_of(array))?;
             made.map_or_else(|| tensor.call1((array,)), Ok)

@@ -45,7 +45,7 @@ struct ObservationNormalizerState {
     scratches: Scratches,
     /// The last batch was one whose observations all count: what it shows is not written yet, and
     /// follows from the observations of this type.
-    is_behind: Option<DType>,
+    behind: Option<DType>,
     /// Normalized final observations, or some rows.
     normalized: Vec<f32>,
 }
@@ -62,8 +62,8 @@ pub(crate) struct PyObservationNormalizer {
 impl ObservationNormalizerState {
     /// Writes what the environments showed last, unless it was written.
     fn catch_up(&mut self) {
-        let Self { normalizer, scratches, is_behind, .. } = self;
-        match is_behind.take() {
+        let Self { normalizer, scratches, behind, .. } = self;
+        match behind.take() {
             Some(f32::DTYPE) => {
                 with_standard_floats(|| normalizer.show(&scratches.single.observations));
             }
@@ -104,12 +104,12 @@ impl PyObservationNormalizer {
         let ends = ended.read(count)?;
         let mut state = self.state.lock(py);
         if state.normalizer.counts_all(places, ends) {
-            let ObservationNormalizerState { normalizer, scratches, is_behind, .. } = &mut *state;
+            let ObservationNormalizerState { normalizer, scratches, behind, .. } = &mut *state;
             let Scratch { observations, .. } = T::scratch(scratches);
             let write = |buffer: &mut [MaybeUninit<u8>]| {
                 given.copy_numbers_to(observations);
                 with_standard_floats(|| normalizer.normalize_all(observations, buffer));
-                *is_behind = Some(T::DTYPE);
+                *behind = Some(T::DTYPE);
             };
             // SAFETY: `normalize_all` writes every byte (invariant 1).
             let shown = unsafe { written(py, f32::DTYPE, count, &self.shape, write) }?;
@@ -181,7 +181,7 @@ impl PyObservationNormalizer {
         let state = Locked::new(ObservationNormalizerState {
             normalizer,
             scratches: Scratches::default(),
-            is_behind: None,
+            behind: None,
             normalized: Vec::new(),
         });
         Ok(Self { num_envs, shape, columns, state })
@@ -243,11 +243,11 @@ impl PyObservationNormalizer {
         let mut rows = Vec::new();
         RowValues::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
             .copy_numbers_to(&mut rows);
-        let ObservationNormalizerState { normalizer, is_behind, .. } =
+        let ObservationNormalizerState { normalizer, behind, .. } =
             &mut *self.state.lock(mean.py());
         normalizer.moments = moments;
         normalizer.shown = rows;
-        *is_behind = None;
+        *behind = None;
         Ok(())
     }
 }
