@@ -26,6 +26,8 @@ COUNTED = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "xpa
 COUNT = re.compile(rf"(\d+) ({'|'.join(COUNTED)})")
 #: The last line of pytest, after which programs may print.
 SUMMARY = re.compile(rf"(\d+ ({'|'.join(COUNTED)})s?(, )?)+ in \d.*\n?")
+#: What pytest says of failures: what was wrong, and which tests they were.
+FAILURE = re.compile(r"(E  |FAILED |ERROR ).*\n?")
 #: What pytest returns for wrong options, and if a process has none of the tests that they choose.
 USAGE_ERROR, NO_TESTS = 4, 5
 
@@ -48,13 +50,14 @@ def groups():
 
 
 def show(files, output):
-    """Prints what pytest has printed about a group, without its progress; returns its counts."""
+    """Prints what pytest printed about a group, without its progress; returns counts, failures."""
     with output:
         output.seek(0)
         lines = [line for line in output if not PROGRESS.fullmatch(line)]
     print(f"==> {files[0]} … {files[-1]}\n", *lines, sep="", flush=True)
     summary = next((line for line in reversed(lines) if SUMMARY.fullmatch(line)), "")
-    return collections.Counter({what: int(number) for number, what in COUNT.findall(summary)})
+    counts = collections.Counter({what: int(number) for number, what in COUNT.findall(summary)})
+    return counts, [line for line in lines if FAILURE.fullmatch(line)]
 
 
 def run(groups, processes, options):
@@ -63,7 +66,7 @@ def run(groups, processes, options):
     without = ("-p", "no:lfplugin", "-p", "no:nfplugin")
     command = [sys.executable, "-m", "pytest", "-q", *without, *options]
     waiting, running = collections.deque(groups), {}
-    statuses, total, start = set(), collections.Counter(), time.monotonic()
+    statuses, total, failures, start = set(), collections.Counter(), [], time.monotonic()
     try:
         while waiting or running:
             while waiting and len(running) < processes:
@@ -76,7 +79,9 @@ def run(groups, processes, options):
             time.sleep(0.05)
             for process in [process for process in running if process.poll() is not None]:
                 statuses.add(process.returncode)
-                total += show(*running.pop(process))
+                counts, lines = show(*running.pop(process))
+                total += counts
+                failures += lines
             stops = {"-x", "--exitfirst"}.intersection(options) or USAGE_ERROR in statuses
             if stops and statuses - {0, NO_TESTS}:
                 waiting.clear()
@@ -86,10 +91,12 @@ def run(groups, processes, options):
                 process.wait(timeout=60)
             process.kill()
             show(files, output)
+    if failures:  # once more, since a record of a long output may have only its last lines
+        print("==> failures\n", *failures, sep="")
     counts = ", ".join(f"{total[what]} {what}" for what in COUNTED if total[what])
     print(f"==> {counts or 'no tests ran'} in {time.monotonic() - start:.0f} s")
-    failures = statuses - {0, NO_TESTS}
-    return min(failures or statuses, key=abs)
+    failed = statuses - {0, NO_TESTS}
+    return min(failed or statuses, key=abs)
 
 
 def main():

@@ -42,4 +42,6 @@ def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, opti
     printed = capfd.readouterr().out
     assert f"==> {counts} in " in printed
     assert ("assert 7 == (6 + 2)" in printed) == (status == 1)
+    last = printed.rpartition("==> failures\n")[2]
+    assert ("E       assert 7 == (6 + 2)\n" in last and "FAILED " in last) == (status == 1)
     assert "[100%]" not in printed
