@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Dict
+from gymnasium.spaces import Dict, Tuple
 
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
@@ -97,6 +97,11 @@ class AgentBatches:
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
         self.masks = AgentMasks(action_mask, layout, self.places, num_envs, mode)
         self._names = frozenset(layout.agents)
+        #: Each group of actions with the names of its agents.
+        self._members = [
+            (group, [layout.agents[place] for place in group.members])
+            for group in self.action_groups
+        ]
         #: The key of the only group, which has all agents in their order.
         self._only = self.groups[0].key if len(self.groups) == 1 else None
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
@@ -284,9 +289,8 @@ class AgentBatches:
         if type(actions) is not dict or actions.keys() != self._names:
             check_agents("actions", actions, names)
         batch: dict[str, Any] = {}
-        for group in self.action_groups:
-            values = [actions[names[place]] for place in group.members]
-            members = [names[place] for place in group.members]
+        for group, members in self._members:
+            values = list(map(actions.__getitem__, members))
             if group.is_fixed:
                 batch[group.key] = _stacked(group.space, values, members, count, "")
                 continue
@@ -361,32 +365,38 @@ def _stacked(
     space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
 ) -> Any:
     """Returns the actions of a group, ``(count, members, ...)``, nested as their space."""
+    if not isinstance(space, Dict | Tuple):
+        return _stacked_arrays(space, values, members, count, path)
     parts = dict(nested.parts(space))
-    if parts:
-        for name, value in zip(members, values, strict=True):
-            has_parts = isinstance(value, dict | tuple) and len(value) == len(parts)
-            if not has_parts or (isinstance(value, dict) and value.keys() != parts.keys()):
-                raise _misshapen(name, path, f"the parts {list(parts)}", value)
-        found = {
-            key: _stacked(
-                part, [value[key] for value in values], members, count, f"{path}[{key!r}]"
-            )
-            for key, part in parts.items()
-        }
-        return found if isinstance(values[0], dict) else tuple(found.values())
-    shape = (count, *(space.shape or ()))
-    stacked = np.empty((count, len(members), *shape[1:]), space.dtype)
-    for at, (name, value) in enumerate(zip(members, values, strict=True)):
+    for name, value in zip(members, values, strict=True):
+        has_parts = isinstance(value, dict | tuple) and len(value) == len(parts)
+        if not has_parts or (isinstance(value, dict) and value.keys() != parts.keys()):
+            raise _misshapen(name, path, f"the parts {list(parts)}", value)
+    found = {
+        key: _stacked(part, [value[key] for value in values], members, count, f"{path}[{key!r}]")
+        for key, part in parts.items()
+    }
+    return found if isinstance(values[0], dict) else tuple(found.values())
+
+
+def _stacked_arrays(
+    space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
+) -> NDArray[Any]:
+    """Returns the actions of a group whose space has arrays."""
+    dtype, shape = space.dtype, (count, *(space.shape or ()))
+    assert dtype is not None, "spaces with arrays have a dtype"
+    stacked = np.empty((count, len(values), *shape[1:]), dtype)
+    for at, value in enumerate(values):
         array = value
         if type(value) is not np.ndarray:
-            array = nested.as_array(f"actions[{name!r}]{path}", value)
+            array = nested.as_array(f"actions[{members[at]!r}]{path}", value)
         if array.shape != shape:
-            raise _misshapen(name, path, f"the shape {shape}", array)
-        if array.dtype != stacked.dtype:
-            is_integer = array.dtype.kind in "iu" and stacked.dtype.kind in "iu"
-            if not is_integer and not np.can_cast(array.dtype, stacked.dtype, "same_kind"):
+            raise _misshapen(members[at], path, f"the shape {shape}", array)
+        if array.dtype != dtype:
+            is_integer = array.dtype.kind in "iu" and dtype.kind in "iu"
+            if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
                 raise TypeError(
-                    f"`actions[{name!r}]{path}` must be {stacked.dtype}, got {array.dtype}."
+                    f"`actions[{members[at]!r}]{path}` must be {dtype}, got {array.dtype}."
                 )
         stacked[:, at] = array
     return stacked

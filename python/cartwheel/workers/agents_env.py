@@ -75,6 +75,7 @@ class AgentsEnv:
         self.env = as_parallel(made)
         self.layout = layout_of(self.env, settings)
         self._settings = settings
+        self._repeats = settings.action_repeat > 1
         self._names = list(self.layout.agents)
         self._places = {name: place for place, name in enumerate(self._names)}
         self._of_all = in_order(self._names)
@@ -132,6 +133,8 @@ class AgentsEnv:
             ValueError: An unknown agent appears, or an observation has a wrong shape.
             TypeError: An observation has another kind of dtype.
         """
+        # No comprehension reads a variable of this function: each such variable would cost the
+        # steps that need none of them a cell.
         env, names = self.env, self._names
         try:
             before = env.agents
@@ -139,25 +142,44 @@ class AgentsEnv:
             raise ResetNeeded("the environment must be reset before its first step") from None
         all_act = before == names
         before = names if all_act else list(before)  # which the environment may change
-        actions = self._actions(action)
-        if self._settings.action_repeat > 1:
+        if self._stacks_all_actions:
+            # The space has an action for each agent; a check would take longer than the rest.
+            actions = dict(zip(names, action["0"]))  # noqa: B905
+        else:
+            actions = self._actions(action)
+        if self._repeats:
             observations, rewards, terminations, truncations, infos = self._repeat(actions)
         else:
             if not all_act:
-                actions = {name: actions[name] for name in before}
+                actions = dict(zip(before, map(actions.__getitem__, before), strict=True))
             observations, rewards, terminations, truncations, infos = env.step(actions)
         ended = any(terminations.values()) or any(truncations.values())
         if all_act and not ended and env.agents == names:
             # Most steps of most environments: no agent comes, goes or ends.
+            stacks = {}
             try:
-                stacks = {stack.key: stack.stack_all(observations) for stack in self._stacks}
+                for stack in self._stacks:
+                    stacks[stack.key] = stack.stack_all(observations)
                 summed = list(map(float, self._of_all(rewards)))
             except KeyError:
                 pass  # one has no observation or no reward
             else:
                 row = self._row(stacks, self._all_act)
-                return row, summed, False, False, self._infos(infos)
-        after = list(env.agents)
+                told = self._infos(infos, names) if any(infos.values()) else {}
+                return row, summed, False, False, told
+        return self._changed(before, observations, rewards, terminations, truncations, infos)
+
+    def _changed(
+        self,
+        before: Sequence[Any],
+        observations: dict[Any, Any],
+        rewards: dict[Any, Any],
+        terminations: dict[Any, Any],
+        truncations: dict[Any, Any],
+        infos: dict[Any, Any],
+    ) -> tuple[dict[str, Any], list[float], bool, bool, dict[str, Any]]:
+        """Returns the results of a step in which agents come, go or end."""
+        names, after = self._names, list(self.env.agents)
         row = self._observed(observations, before, after, terminations, truncations)
         acted = set(before)
         summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
@@ -190,9 +212,6 @@ class AgentsEnv:
 
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
         """Returns the action of each possible agent, in their order."""
-        if self._stacks_all_actions:
-            # The space has an action for each agent; a check would take longer than the rest.
-            return dict(zip(self._names, action["0"]))  # noqa: B905
         found = dict.fromkeys(self._names)
         for group in self._action_groups:
             values = action[group.key]
@@ -235,11 +254,10 @@ class AgentsEnv:
             row["state"] = copy.deepcopy(self.env.state())  # which the environment may change
         return row
 
-    def _infos(self, infos: dict[Any, Any], known: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Returns infos that are not empty, by the place of the agent; of all by default."""
+    def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
+        """Returns infos that are not empty, by the place of the agent."""
         if not any(infos.values()):
             return {}
-        known = self._names if known is None else known
         return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
 
     def render(self) -> Any:
