@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Dict, Tuple
+from gymnasium.spaces import Dict
 
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
@@ -365,7 +365,7 @@ def _stacked(
     space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
 ) -> Any:
     """Returns the actions of a group, ``(count, members, ...)``, nested as their space."""
-    if not isinstance(space, Dict | Tuple):
+    if isinstance(space, nested.ARRAY_SPACES):  # asked first: that is cheap, and the usual case
         return _stacked_arrays(space, values, members, count, path)
     parts = dict(nested.parts(space))
     for name, value in zip(members, values, strict=True):
