@@ -129,7 +129,7 @@ class AwaitableEnvs:
         OSError: The hard limit does not let this process open as many files as the processes need.
     """
 
-    #: For errors: these are no vector environment.
+    #: What errors advise, because this is not a vector environment.
     _vector_env_instead = (
         "rows of AwaitableEnvs are awaited one by one: make a cartwheel.VectorEnv of the same "
         "functions"

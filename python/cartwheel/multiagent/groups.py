@@ -40,7 +40,7 @@ class Groups:
         action_spaces: The space of the actions of each group.
     """
 
-    #: For errors: these are no vector environment.
+    #: What errors advise, because this is not a vector environment.
     _vector_env_instead = (
         "these are groups of agents: pass their ParallelVectorEnv, `envs.envs`, or its `as_rows()` "
         "where a row for each agent is needed"
