@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import select
@@ -30,9 +31,14 @@ def main() -> int:
     except BrokenPipeError:
         if not _reader_is_gone():
             raise  # it was another pipe, such as that of a worker process
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes stdout when it exits
+        _drop_output()
         return 141  # what a shell expects of a program that a closed pipe ended
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"python -m cartwheel: error: {error}", file=sys.stderr)
+        _drop_output()
+        return 1
 
 
 def run() -> int:
@@ -50,6 +56,11 @@ def run() -> int:
         parser.print_help()
         return 0
     return int(arguments.run(arguments))
+
+
+def _drop_output() -> None:
+    """Drops what stdout has not written, because the interpreter flushes it when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _reader_is_gone() -> bool:

@@ -19,6 +19,7 @@ from gymnasium.envs.registration import (
 from cartwheel._internal.arguments import as_num_envs
 from cartwheel._internal.suggestions import keywords_of, shown, wrapper_advice
 from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale
+from cartwheel.errors import add_note
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
 from cartwheel.vector.gymnasium_presets import AsyncVectorEnv, SyncVectorEnv
@@ -150,9 +151,9 @@ def make_vec(
         The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.
 
     Raises:
-        gymnasium.error.Error: The id does not exist, it has no entry point, or there are wrappers
-            for native environments. The message names the vector wrappers to use, if Gymnasium has
-            them.
+        gymnasium.error.Error: The id does not exist (where the namespace is unknown, a note says
+            how to name the package), it has no entry point, or there are wrappers for native
+            environments. The message names the vector wrappers to use, if Gymnasium has them.
         ImportError: ``executor="ale"`` without ale-py: ``pip install 'cartwheel[ale]'``.
         TypeError: A keyword does not exist; the error or its note names those that exist. Or
             ``wrappers`` or ``vector_kwargs`` has the wrong type.
@@ -267,7 +268,15 @@ def _find(id_or_spec: Any) -> EnvSpec:
             f"The environment {name} is out of date. You should consider upgrading to version "
             f"`v{newest}`."
         )
-    return gym.spec(name)
+    try:
+        return gym.spec(name)
+    except gym.error.NamespaceNotFound as error:
+        add_note(
+            error,
+            f"if {namespace!r} is a package of environments, name it, too: "
+            f"{f'{namespace}:{name}'!r}",
+        )
+        raise
 
 
 class patch_gymnasium:

@@ -235,7 +235,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
         Args:
             action: One action for each of them: an array, a tensor or a list. With ``wait_num``
-                also ``None``: then all that are still being stepped are waited for.
+                also ``None``: then all that are still being stepped are waited for; or no action
+                for no environment: then ``wait_num`` of them are, as far as there are so many.
             id: The environments; by default all.
 
         Returns:
@@ -268,7 +269,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def _step_some(self, action: Any, id: Rows) -> tuple[list[int], Steps]:
         if action is not None:
             rows = self._ready(id)
-            self._envs.send(self._batch(action, len(rows)), rows)
+            if rows or len(action):  # with neither, Tianshou only waits
+                self._envs.send(self._batch(action, len(rows)), rows)
             self.waiting_id += rows
             self.ready_id = [row for row in self.ready_id if row not in rows]
         wanted = len(self.waiting_id) if action is None else self.wait_num

@@ -119,6 +119,16 @@ def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
     assert (finished.returncode, finished.stderr) == (141, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_disk_that_is_full_is_told_in_one_line():
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        finished = subprocess.run(
+            [*CARTWHEEL, "envs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    error = "python -m cartwheel: error: [Errno 28] No space left on device\n"
+    assert (finished.returncode, finished.stderr) == (1, error)
+
+
 def test_a_closed_stdout_is_no_error():
     shell = ["sh", "-c", 'exec "$@" >&-', "sh"]
     finished = subprocess.run(

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from cartwheel import EpisodeOverError
+from cartwheel import EpisodeOverError, RecordEpisode, TrajectoryDataset
 from cartwheel.envpool import EnvBusyError
 from tests.envpool.tasks import FAILING, GATED, NESTED, TRANSCRIPT
 from tests.support.environments import NestedEnv
@@ -254,3 +254,25 @@ def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, 
     assert info["elapsed_step"].tolist() == [1, 1, 0]
     info = envs.step(np.zeros(3, np.int64))[4]
     assert info["elapsed_step"].tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("env_type", ["gymnasium", "gym"])
+def test_a_recording_of_a_pool_has_its_task_and_the_steps_that_it_showed(make, tmp_path, env_type):
+    keywords = {"env_type": env_type, "num_envs": 2, "seed": 3, "max_episode_steps": 5}
+    shown = make("CartPole-v1", **keywords)
+    seen = [shown.reset()[0]]
+    with RecordEpisode(make("CartPole-v1", **keywords), tmp_path, trajectory_name="pool") as envs:
+        envs.reset()
+        for _ in range(11):  # an episode, a reset, and another one
+            actions = np.array([0, 1], np.int32)
+            envs.step(actions)
+            seen.append(shown.step(actions)[0])
+    dataset = TrajectoryDataset(tmp_path / "pool.h5")
+    assert dataset.env_info["env_id"] == "CartPole-v1"
+    assert [episode["elapsed_steps"] for episode in dataset.episodes] == [5] * 4
+    rows = [episode["env_index"] for episode in dataset.episodes]
+    expected = [
+        np.stack([step[row] for step in seen[first : first + 5]])
+        for row, first in zip(rows, [0, 0, 6, 6], strict=True)
+    ]
+    np.testing.assert_array_equal(dataset.obs, np.concatenate(expected))

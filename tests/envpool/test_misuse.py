@@ -232,6 +232,7 @@ BAD_CONFIGURATIONS = {
     "max_batches": [(1, "from 2 on")],
     "gym_reset_return_info": [(False, "env_type='gym'")],
     "env_type": [("jax", "jax")],
+    "reward_threshold": [("475", "a number"), (True, "a number")],
     "no_such_option": [(1, "no_such_option")],
 }
 

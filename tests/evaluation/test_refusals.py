@@ -9,6 +9,7 @@ import pytest
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
+from tests.multiagent.environments import Walkers
 from tests.support.executors import INLINE, PROCESS
 from tests.support.lotteries import (
     NUM_ENVS,
@@ -109,3 +110,22 @@ def test_environments_that_cannot_be_evaluated_are_refused(build_with):
         cartwheel.evaluate(busy, follow_luck)
     busy.recv()
     cartwheel.evaluate(busy, follow_luck)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda envs: cartwheel.evaluate(envs, follow_luck),
+        lambda envs: cartwheel.Collector(envs, follow_luck, 4),
+        cartwheel.testing.check_vector_env,
+        cartwheel.wrappers.RecordMetrics,
+    ],
+)
+def test_what_is_no_vector_environment_is_refused_with_what_to_pass_instead(call):
+    with pytest.raises(TypeError, match=r"AwaitableEnvs.*make a cartwheel\.VectorEnv of the same"):
+        call(cartwheel.AwaitableEnvs(lotteries(2), lazy=True))
+    with pytest.raises(TypeError, match=r"got (\[1\]|<class 'list'>): see cartwheel\.make_vec"):
+        call([1])
+    agents = cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline")
+    with agents, pytest.raises(TypeError, match=r"pass their ParallelVectorEnv, `envs\.envs`, or"):
+        call(agents.by_group({"all": agents.possible_agents}))

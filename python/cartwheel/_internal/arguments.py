@@ -151,6 +151,18 @@ def check_progress(progress: Any) -> None:
         raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
 
 
+def as_number(name: str, value: Any) -> float:
+    """Converts a number to a Python float.
+
+    Raises:
+        ValueError: The value is not a number.
+    """
+    number = _as_number(value)
+    if number is None:
+        raise ValueError(f"`{name}` must be a number, got {value!r}.")
+    return number
+
+
 def as_positive(name: str, value: Any) -> float:
     """Converts a number above 0 to a Python float.
 
@@ -285,10 +297,13 @@ def as_num_workers(
     limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
     if measures and num_workers == "auto":
         num_workers = num_envs
-    elif measures and isinstance(num_workers, str):
-        raise ValueError(
-            f"`num_workers` must be a positive integer, 'auto' or None, got {num_workers!r}."
+    elif isinstance(num_workers, str):
+        wanted = (
+            "a positive integer, 'auto' or None"
+            if measures
+            else "a positive integer or None ('auto' is for environments in Python)"
         )
+        raise ValueError(f"`num_workers` must be {wanted}, got {num_workers!r}.")
     if retires:
         asked = num_envs if num_workers is None else as_integer("num_workers", num_workers, 1)
         if min(asked, limit) < num_envs:

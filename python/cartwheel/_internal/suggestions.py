@@ -36,6 +36,14 @@ _SYNONYMS = {
 _MAX_REPR = 60
 
 
+def vector_env_instead(envs: Any) -> str:
+    """Returns what to pass instead of something that is not a vector environment.
+
+    A class whose objects are easily taken for one says it in ``_vector_env_instead``.
+    """
+    return getattr(envs, "_vector_env_instead", "see cartwheel.make_vec")
+
+
 def keywords_of(constructor: Any) -> frozenset[str]:
     """Returns the names of the keywords of a constructor, without ``self`` and its ``**``."""
     parameters = inspect.signature(constructor).parameters.values()

@@ -129,6 +129,12 @@ class AwaitableEnvs:
         OSError: The hard limit does not let this process open as many files as the processes need.
     """
 
+    #: What errors advise, because this is not a vector environment.
+    _vector_env_instead = (
+        "rows of AwaitableEnvs are awaited one by one: make a cartwheel.VectorEnv of the same "
+        "functions"
+    )
+
     @checks_keywords
     def __init__(
         self,

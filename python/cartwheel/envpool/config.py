@@ -13,6 +13,7 @@ from cartwheel._internal.arguments import (
     as_autoreset_mode,
     as_integer,
     as_num_envs,
+    as_number,
     check_max_batches,
 )
 from cartwheel._internal.literals import EnvType, OnDone, check_choice
@@ -91,7 +92,7 @@ class Config:
             limit = as_integer("max_episode_steps", self.max_episode_steps, 1)
             self.max_episode_steps = None if limit == NO_LIMIT else limit
         if self.reward_threshold is not None:
-            self.reward_threshold = float(self.reward_threshold)
+            self.reward_threshold = as_number("reward_threshold", self.reward_threshold)
         try:
             self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
         except ValueError as error:

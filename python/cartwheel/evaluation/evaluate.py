@@ -19,7 +19,7 @@ from cartwheel._internal.policy import (
 )
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.rewards import check_rewards_are_numbers
-from cartwheel._internal.suggestions import shown
+from cartwheel._internal.suggestions import shown, vector_env_instead
 from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import stepping
@@ -241,7 +241,10 @@ def evaluate(
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
     if not isinstance(envs, AgentsBase):
         if not isinstance(envs, gym.vector.VectorEnv):
-            raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+            raise TypeError(
+                f"`envs` must be a vector environment, got {shown(envs)}: "
+                f"{vector_env_instead(envs)}."
+            )
         check_rewards_are_numbers(envs, "`evaluate`")
     check_progress(progress)
     as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)

@@ -40,6 +40,12 @@ class Groups:
         action_spaces: The space of the actions of each group.
     """
 
+    #: What errors advise, because this is not a vector environment.
+    _vector_env_instead = (
+        "these are groups of agents: pass their ParallelVectorEnv, `envs.envs`, or its `as_rows()` "
+        "where a row for each agent is needed"
+    )
+
     def __init__(self, envs: AgentsBase, groups: Mapping[str, Sequence[Any]]) -> None:
         """Checks the groups; see :meth:`cartwheel.ParallelVectorEnv.by_group`."""
         self.envs = envs

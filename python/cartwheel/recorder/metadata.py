@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from cartwheel._internal.suggestions import keywords_of
 from cartwheel.vector.base import PoolVectorEnv
 
 if TYPE_CHECKING:
-    from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
 #: Keywords of ``make_vec`` that concern the vector environment, not one environment.
@@ -51,10 +51,14 @@ def write_json(path: Path, value: Any, **keywords: Any) -> None:
 
 
 def single_spec(envs: Any) -> EnvSpec | None:
-    """Returns the spec of one environment of a vector environment; ``None`` if it has none."""
-    spec: EnvSpec | None = copy.deepcopy(getattr(envs, "spec", None))
-    if spec is None:
+    """Returns the spec of one environment of a vector environment.
+
+    ``None`` if it has none, or none of Gymnasium: pools of EnvPool have a spec of another type.
+    """
+    spec = getattr(envs, "spec", None)
+    if not isinstance(spec, EnvSpec):
         return None
+    spec = copy.deepcopy(spec)
     own = spec.kwargs.pop("cartwheel", None)  # what `make_vec` adds to specs of Gymnasium's
     if own is not None:
         registered = own["spec"]
@@ -82,7 +86,7 @@ def env_info(envs: Any) -> dict[str, Any]:
     if spec is None:
         if hasattr(bare, "description"):
             return dict(bare.description)
-        name = type(bare).__name__
+        name = getattr(getattr(envs, "spec", None), "id", None) or type(bare).__name__
         return {"env_id": name, "env_kwargs": {}, "max_episode_steps": None}
     return {
         "env_id": spec.id,

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.spaces import has_fixed_shape
-from cartwheel._internal.suggestions import shown, suggest
+from cartwheel._internal.suggestions import shown, suggest, vector_env_instead
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.testing.attributes import check_parameters, check_states
@@ -145,7 +145,9 @@ def check_vector_env(
         raise TypeError("`envs` has a row for each agent: pass the ParallelVectorEnv, `envs.envs`.")
     rows: Any = _rows_of(envs) if isinstance(envs, AgentsBase) else envs
     if not isinstance(rows, gym.vector.VectorEnv):
-        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+        raise TypeError(
+            f"`envs` must be a vector environment, got {shown(envs)}: {vector_env_instead(envs)}."
+        )
     rules = getattr(rows, "_rules", None)
     if rules is not None and rules.staggered_reset:
         raise ValueError(

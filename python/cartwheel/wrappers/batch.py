@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import DictInfoToList
 
 from cartwheel._internal import nested
@@ -390,8 +390,8 @@ def check_stats_key(envs: Any, key: Any) -> None:
     """
     if not isinstance(key, str):
         raise TypeError(f"`stats_key` must be a string, got {key!r}")
-    inner = envs
-    while inner is not None:
+    inner: Any = envs
+    while isinstance(inner, VectorEnv):
         if isinstance(inner, DictInfoToList):
             raise TypeError(
                 "episodes are counted from infos that are a dict of arrays, but "

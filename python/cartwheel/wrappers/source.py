@@ -24,6 +24,7 @@ from cartwheel._internal.arguments import (
     mode_of,
     names_rows,
 )
+from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.errors import is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
@@ -77,7 +78,7 @@ class Source:
         """
         if not isinstance(envs, VectorEnv):
             advice = (
-                "pass its `as_rows()`" if hasattr(envs, "as_rows") else "see cartwheel.make_vec"
+                "pass its `as_rows()`" if hasattr(envs, "as_rows") else vector_env_instead(envs)
             )
             raise TypeError(f"a wrapper needs a vector environment, got {type(envs)}: {advice}.")
         self.autoreset_mode = mode_of(envs)

@@ -384,3 +384,20 @@ def test_an_action_that_is_none_needs_wait_num(tianshou):
     with pytest.raises(ValueError, match="there is no `wait_num`"):
         envs.step(None)
     envs.close()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_step_of_no_environment_waits_for_those_that_are_being_stepped(tianshou, executor):
+    ours = tianshou.ours(fns_of((5, 5, 5)), 2, executor=executor)
+    theirs = tianshou.env.DummyVectorEnv(fns_of((5, 5, 5)), wait_num=2)
+    for envs in (ours, theirs):
+        envs.reset()
+        done = [info["env_id"] for info in envs.step(np.zeros(3, int), [0, 1, 2])[4]]
+        while len(done) < 3:
+            done += [info["env_id"] for info in envs.step(np.zeros(0, int), [])[4]]
+        assert sorted(done) == [0, 1, 2]
+    with pytest.raises(ValueError, match="no environment is being stepped"):
+        ours.step(np.zeros(0, int), [])
+    with pytest.raises(ValueError, match="`env_index` is empty"):
+        ours.step(np.zeros(1, int), [])
+    ours.close()

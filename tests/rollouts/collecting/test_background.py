@@ -4,12 +4,16 @@ import contextlib
 import gc
 import threading
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.rollouts.collecting import pipeline
 from cartwheel.rollouts.collecting.policy_calls import Actor
 from tests.support.cases import SHORT
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
@@ -301,3 +305,19 @@ def test_a_program_ends_in_the_middle_of_a_collection(ending):
     assert facts["rollouts"] > 0
     if ending == "fork":
         assert "thread of the parent process" in facts["child"]
+
+
+def test_the_error_of_a_row_that_is_late_has_the_time_limit_of_the_environments(monkeypatch):
+    clock = SimpleNamespace(perf_counter=time.perf_counter, monotonic=count(step=100).__next__)
+
+    def late(timeout, **bounds):  # noqa: ARG001 - the arguments of `recv`
+        raise cartwheel.WorkerTimeoutError.from_call("recv", timeout, [4], [1])
+
+    with in_background(build=partial(PROCESS, timeout=60), order="free") as collector:
+        monkeypatch.setattr(pipeline, "time", clock)
+        monkeypatch.setattr(collector.envs, "recv", late)
+        words = r"after 60 second\(s\)\. Rows \[4\] have not answered"
+        with pytest.raises(cartwheel.WorkerTimeoutError, match=words) as error:
+            collector.collect()
+        assert (error.value.env_index, error.value.workers) == ([4], [1])
+        monkeypatch.undo()

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from cartwheel._device.sending import device_of
 from cartwheel._internal.arguments import as_integer, mode_of
+from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
@@ -61,7 +62,7 @@ def checked_mode(envs: Any) -> AutoresetMode:
         )
     if not isinstance(envs, VectorEnv):
         raise TypeError(
-            f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
+            f"`envs` must be a vector environment, got {type(envs)}: {vector_env_instead(envs)}."
         )
     mode = mode_of(envs)
     if isinstance(envs.unwrapped, AgentRows) and mode == AutoresetMode.DISABLED:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import multiprocessing
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.rewards import reward_shape_of
+from cartwheel.errors import WorkerTimeoutError
 from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
 from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
@@ -403,11 +403,12 @@ class Pipeline(abc.ABC):
         while True:
             try:
                 return self._envs.recv(GLANCE, **wanted)
-            except multiprocessing.TimeoutError:  # noqa: PERF203 - expected
+            except WorkerTimeoutError as error:  # noqa: PERF203 - expected
                 if self._actor.is_stopping:
                     raise Stopped from None
                 if limit is not None and time.monotonic() - began > limit:
-                    raise
+                    rows, workers = error.env_index, error.workers
+                    raise WorkerTimeoutError.from_call("recv", limit, rows, workers) from None
 
     def _take_in(
         self,
