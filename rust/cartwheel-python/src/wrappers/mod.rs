@@ -14,6 +14,7 @@ mod locked;
 mod observation_normalizer;
 mod places;
 mod reward_normalizer;
+mod rewards;
 mod row_kinds;
 mod state;
 mod timed_episodes;
