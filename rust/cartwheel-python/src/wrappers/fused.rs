@@ -24,8 +24,8 @@ use super::column::{Column, RowValues, are_plain_numbers};
 use super::locked::Locked;
 use super::rewards::Rewards;
 use super::{
-    PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
-    PyTimedEpisodes,
+    PyEpisodeMetrics, PyFlag, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer,
+    PyRowKinds, PyTimedEpisodes,
 };
 use crate::array::{NewNumbers, Number, Numbers, PyTensorExchange, from_bytes};
 use crate::known::intern;
@@ -341,9 +341,9 @@ impl<'py> Batch<'py> {
 pub(crate) struct PyFusedStep {
     kinds: Py<PyRowKinds>,
     is_same_step: bool,
-    /// The parts of the source that say in `are_known` and `are_there` that a batch is not plain.
-    beginnings: Py<PyAny>,
-    unseen: Py<PyAny>,
+    /// Each says that a batch is not plain: there are beginnings, or there is something unseen.
+    beginnings: Py<PyFlag>,
+    unseen: Py<PyFlag>,
     operations: Vec<Operation>,
     columns: Locked<Columns>,
     /// The changes of wrappers before this was made.
@@ -356,8 +356,8 @@ impl PyFusedStep {
     fn new(
         kinds: Py<PyRowKinds>,
         is_same_step: bool,
-        beginnings: Py<PyAny>,
-        unseen: Py<PyAny>,
+        beginnings: Py<PyFlag>,
+        unseen: Py<PyFlag>,
         operations: Vec<(Option<Py<PyAny>>, String, Bound<'_, PyTuple>)>,
     ) -> PyResult<Self> {
         let operations = operations.into_iter().map(|(wrapper, name, given)| {
@@ -385,8 +385,8 @@ impl PyFusedStep {
         }
         let is_plain = is_current
             && infos.cast::<PyDict>().is_ok_and(PyDictMethods::is_empty)
-            && !self.beginnings.bind(py).getattr(intern!(py, "are_known"))?.is_truthy()?
-            && !self.unseen.bind(py).getattr(intern!(py, "are_there"))?.is_truthy()?;
+            && !self.beginnings.get().is_set()
+            && !self.unseen.get().is_set();
         let through_python = || wrapper.call_method1(intern!(py, "_pass_on"), (result,));
         if !is_plain {
             return through_python();
@@ -434,8 +434,6 @@ impl PyFusedStep {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.beginnings)?;
-        visit.call(&self.unseen)?;
         for operation in &self.operations {
             visit.call(&operation.wrapper)?;
             if let Kernel::Tensors(function, _) | Kernel::Reward(function) = &operation.kernel {

@@ -8,6 +8,7 @@
 mod column;
 mod episode_metrics;
 mod finished;
+mod flag;
 mod frame_stack;
 mod fused;
 mod locked;
@@ -20,6 +21,7 @@ mod state;
 mod timed_episodes;
 
 pub(crate) use episode_metrics::PyEpisodeMetrics;
+pub(crate) use flag::PyFlag;
 pub(crate) use frame_stack::PyFrameStack;
 pub(crate) use fused::PyFusedStep;
 pub(crate) use observation_normalizer::PyObservationNormalizer;
