@@ -1541,6 +1541,15 @@ class TensorExchange:
         """
 
 @final
+class Flag:
+    """A flag that native code reads in every step, without a call of Python."""
+
+    is_set: bool
+
+    def __new__(cls) -> Flag:
+        """It is not set."""
+
+@final
 class FusedStep:
     """One pass over the batch of a step for all wrappers around a pool.
 
@@ -1552,8 +1561,8 @@ class FusedStep:
         cls,
         kinds: RowKinds,
         is_same_step: bool,
-        beginnings: Any,
-        unseen: Any,
+        beginnings: Flag,
+        unseen: Flag,
         operations: Sequence[tuple[Any, str, tuple[Any, ...]]],
     ) -> FusedStep:
         """Keeps the parts.
@@ -1561,8 +1570,8 @@ class FusedStep:
         Args:
             kinds: The kinds of rows.
             is_same_step: Whether the autoreset mode is ``SAME_STEP``.
-            beginnings: Its ``are_known`` says that seeds or options belong to a batch.
-            unseen: Its ``are_there`` says that results before a batch were lost.
+            beginnings: Set if seeds or options belong to a batch.
+            unseen: Set if results before a batch were lost.
             operations: Of each wrapper, from the innermost to the outermost: the wrapper, ``None``
                 for the outermost; a name and its arguments. ``transform`` and ``observe`` call
                 ``transform`` and ``_observe`` of the wrapper; ``reward`` has a function, whose

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cartwheel._cartwheel import Flag
 from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.wrappers.batch import INCOMPLETE, RESET, SHOWN, TRANSITION, Late
 
@@ -29,7 +30,7 @@ class Unseen:
     """The rows whose present observation was not in a batch.
 
     Attributes:
-        are_there: Whether there are any.
+        are_there: Set if there are any.
         number: How many times results were lost so far.
         last: Which of these times was the last one of each environment, 0 for none.
     """
@@ -50,7 +51,7 @@ class Unseen:
         self._is_seeded = np.zeros(num_envs, np.bool_)
         #: Whether another number may have begun, or for some of the wrappers.
         self._is_uncounted = np.zeros(num_envs, np.bool_)
-        self.are_there = False
+        self.are_there = Flag()
         self.number = 0
         self.last = np.zeros(num_envs, np.int64)
 
@@ -70,7 +71,7 @@ class Unseen:
             check_array(f"{path}[{name!r}]", state[name], own.shape, own.dtype)
         for name in _COLUMNS:
             getattr(self, f"_{name}")[:] = state[name]
-        self.are_there = bool(self._what.any())
+        self.are_there.is_set = bool(self._what.any())
 
     def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.
@@ -90,7 +91,7 @@ class Unseen:
         self._is_uncounted[rows] &= ~np.asarray(seeded)
         self._is_seeded[rows] |= seeded
         self._begun[rows] = counts + begun
-        self.are_there = bool(self._what.any())
+        self.are_there.is_set = bool(self._what.any())
         self.number += 1
         self.last[rows] = self.number
 
@@ -150,7 +151,7 @@ class Unseen:
         at: Any = slice(None) if rows is None else rows
         self._what[at] = self._begun[at] = 0
         self._is_seeded[at] = self._is_uncounted[at] = False
-        self.are_there = bool(self._what.any())
+        self.are_there.is_set = bool(self._what.any())
 
     def _late(
         self,

@@ -76,8 +76,8 @@ mod _cartwheel {
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]
     use crate::wrappers::{
-        PyEpisodeMetrics, PyFrameStack, PyFusedStep, PyObservationNormalizer, PyRewardNormalizer,
-        PyRowKinds, PyTimedEpisodes,
+        PyEpisodeMetrics, PyFlag, PyFrameStack, PyFusedStep, PyObservationNormalizer,
+        PyRewardNormalizer, PyRowKinds, PyTimedEpisodes,
     };
 
     #[pymodule_export]

@@ -9,27 +9,38 @@
 //! 2. A load or a store of a vector is within the array of which it has a reference.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "vector instructions, see above"))]
 
-/// Replaces `into` with the numbers of the places whose kind is kept.
+use super::bits::set_bits;
+use super::slot::Slot;
+
+/// The number of places whose kind is kept.
+pub fn num_kept(kinds: &[u8], keeps: impl Fn(u8) -> bool) -> usize {
+    let (tiles, rest) = kinds.as_chunks();
+    let of_tiles = tiles.iter().map(|kinds| kept(kinds, &keeps).count_ones() as usize);
+    of_tiles.sum::<usize>() + rest.iter().filter(|&&kind| keeps(kind)).count()
+}
+
+/// Writes the numbers of the places whose kind is kept side by side, all of `into`.
 ///
 /// # Panics
 ///
-/// When there is not one number for each kind.
-pub fn gather(
+/// When there is not one number for each kind, or space for [all that are kept](num_kept).
+pub fn gather<S: Slot<f64>>(
     numbers: &[f64],
     kinds: &[u8],
     keeps: impl Fn(u8) -> bool + Copy,
-    into: &mut Vec<f64>,
+    into: &mut [S],
 ) {
     assert_eq!(numbers.len(), kinds.len(), "kinds");
-    into.resize(numbers.len() + SPARE, 0.0);
     #[cfg(target_arch = "x86_64")]
-    if avx2::is_there() {
+    let count = if avx2::is_there() {
         // SAFETY: the processor has the features (invariant 1).
-        let count = unsafe { avx2::compress(numbers, kinds, keeps, into) };
-        return into.truncate(count);
-    }
+        unsafe { avx2::compress(numbers, kinds, keeps, into) }
+    } else {
+        compress(numbers, kinds, keeps, into)
+    };
+    #[cfg(not(target_arch = "x86_64"))]
     let count = compress(numbers, kinds, keeps, into);
-    into.truncate(count);
+    assert_eq!(count, into.len(), "space for the numbers that are kept");
 }
 
 /// The opposite of [`gather`]: writes numbers to the places whose kind is kept, and 0 to the others.
@@ -37,7 +48,12 @@ pub fn gather(
 /// # Panics
 ///
 /// When there is not one number for each place that is kept, or one kind for each place.
-pub fn scatter(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool + Copy, into: &mut [f64]) {
+pub fn scatter<S: Slot<f64>>(
+    numbers: &[f64],
+    kinds: &[u8],
+    keeps: impl Fn(u8) -> bool + Copy,
+    into: &mut [S],
+) {
     assert_eq!(into.len(), kinds.len(), "kinds");
     #[cfg(target_arch = "x86_64")]
     let count = if avx2::is_there() {
@@ -51,26 +67,42 @@ pub fn scatter(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool + Copy,
     assert_eq!(count, numbers.len(), "numbers");
 }
 
-/// Numbers behind the last one that is kept, which may be written: one vector.
-const SPARE: usize = 4;
+/// A bit for each place that is kept.
+#[inline(always)]
+fn kept(kinds: &[u8; 64], keeps: impl Fn(u8) -> bool) -> u64 {
+    let kept = kinds.map(|kind| u8::from(keeps(kind)));
+    set_bits(&kept, &kept)
+}
 
-/// Writes the numbers that are kept to the front of `into`, and returns how many they are.
-fn compress(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool, into: &mut [f64]) -> usize {
+/// Writes the numbers that are kept to `into`, as far as it goes, and returns how many they are.
+fn compress<S: Slot<f64>>(
+    numbers: &[f64],
+    kinds: &[u8],
+    keeps: impl Fn(u8) -> bool,
+    into: &mut [S],
+) -> usize {
     let mut count = 0;
     for (&number, &kind) in numbers.iter().zip(kinds) {
-        into[count] = number; // without a branch
+        if let Some(room) = into.get_mut(count) {
+            *room = S::of(number); // the next one that is kept replaces one that is not
+        }
         count += usize::from(keeps(kind));
     }
     count
 }
 
 /// Writes numbers to the places that are kept, and returns how many places these are.
-fn expand(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool, into: &mut [f64]) -> usize {
+fn expand<S: Slot<f64>>(
+    numbers: &[f64],
+    kinds: &[u8],
+    keeps: impl Fn(u8) -> bool,
+    into: &mut [S],
+) -> usize {
     let mut count = 0;
     for (room, &kind) in into.iter_mut().zip(kinds) {
         let is_kept = keeps(kind);
         let number = numbers.get(count).copied().unwrap_or(0.0); // also where it is not kept
-        *room = if is_kept { number } else { 0.0 };
+        *room = S::of(if is_kept { number } else { 0.0 });
         count += usize::from(is_kept);
     }
     count
@@ -83,7 +115,7 @@ mod avx2 {
         _mm256_storeu_si256,
     };
 
-    use super::super::bits::set_bits;
+    use super::{Slot, kept};
 
     /// A vector of four numbers, as the halves of each.
     type Halves = [u32; 8];
@@ -146,16 +178,11 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    fn store(vector: __m256i, room: &mut [f64; 4]) {
+    fn numbers_of<S: Slot<f64>>(vector: __m256i) -> [S; 4] {
+        let mut four = [0.0; 4];
         // SAFETY: these are 32 bytes (invariant 2), and any bits are a number.
-        unsafe { _mm256_storeu_si256(room.as_mut_ptr().cast(), vector) }
-    }
-
-    /// A bit for each place that is kept.
-    #[inline(always)]
-    fn kept(kinds: &[u8; 64], keeps: impl Fn(u8) -> bool) -> u64 {
-        let kept = kinds.map(|kind| u8::from(keeps(kind)));
-        set_bits(&kept, &kept)
+        unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), vector) }
+        four.map(S::of)
     }
 
     /// The bits of four places, the number of these before them being `at`.
@@ -165,13 +192,17 @@ mod avx2 {
         (bits >> (4 * at)) as usize % 16
     }
 
-    /// As [`super::compress`]; `into` has space for [`SPARE`](super::SPARE) numbers more.
+    /// As [`super::compress`].
+    ///
+    /// # Panics
+    ///
+    /// When more numbers are kept than `into` has space for.
     #[target_feature(enable = "avx2,popcnt")]
-    pub(super) fn compress(
+    pub(super) fn compress<S: Slot<f64>>(
         numbers: &[f64],
         kinds: &[u8],
         keeps: impl Fn(u8) -> bool + Copy,
-        into: &mut [f64],
+        into: &mut [S],
     ) -> usize {
         let ((tiles, rest), (groups, others)) = (numbers.as_chunks(), kinds.as_chunks());
         let mut count = 0;
@@ -179,9 +210,13 @@ mod avx2 {
             let (bits, fours) = (kept(kinds, keeps), (tile as &[f64; 64]).as_chunks().0);
             for (at, four) in fours.iter().enumerate() {
                 let set = four_of(bits, at);
-                let room = into[count..].first_chunk_mut().expect("space is left");
                 let order = load_halves(&COMPRESSED[set]);
-                store(_mm256_permutevar8x32_epi32(load(four), order), room);
+                let moved = numbers_of(_mm256_permutevar8x32_epi32(load(four), order));
+                let rooms = &mut into[count..];
+                match rooms.first_chunk_mut() {
+                    Some(four) => *four = moved, // the next ones replace those that are not kept
+                    None => rooms.iter_mut().zip(moved).for_each(|(room, number)| *room = number),
+                }
                 count += set.count_ones() as usize;
             }
         }
@@ -190,16 +225,16 @@ mod avx2 {
 
     /// As [`super::expand`].
     #[target_feature(enable = "avx2,popcnt")]
-    pub(super) fn expand(
+    pub(super) fn expand<S: Slot<f64>>(
         numbers: &[f64],
         kinds: &[u8],
         keeps: impl Fn(u8) -> bool + Copy,
-        into: &mut [f64],
+        into: &mut [S],
     ) -> usize {
         let ((tiles, rest), (groups, others)) = (into.as_chunks_mut(), kinds.as_chunks());
         let mut count = 0;
         for (tile, kinds) in tiles.iter_mut().zip(groups) {
-            let tile: &mut [f64; 64] = tile;
+            let tile: &mut [S; 64] = tile;
             let left = numbers.get(count..).unwrap_or_default();
             let Some(left) = left.first_chunk::<64>() else {
                 count += super::expand(left, kinds, keeps, tile);
@@ -211,7 +246,7 @@ mod avx2 {
                 let four = left[used..].first_chunk().expect("four for each four places");
                 let order = load_halves(&EXPANDED[set]);
                 let moved = _mm256_permutevar8x32_epi32(load(four), order);
-                store(_mm256_and_si256(moved, load_halves(&KEPT[set])), room);
+                *room = numbers_of(_mm256_and_si256(moved, load_halves(&KEPT[set])));
                 used += set.count_ones() as usize;
             }
             count += used;
@@ -238,12 +273,13 @@ mod tests {
                     .collect();
                 let pairs = numbers.iter().zip(&kinds).filter(|(_, kind)| is_stepped(**kind));
                 let expected: Vec<f64> = pairs.map(|pair| *pair.0).collect();
-                let mut gathered = vec![9.0; 3];
+                assert_eq!(num_kept(&kinds, is_stepped), expected.len());
+                let mut gathered = vec![9.0; expected.len()];
                 gather(&numbers, &kinds, is_stepped, &mut gathered);
                 assert_eq!(gathered, expected);
-                let mut plain = vec![0.0; numbers.len() + 1];
-                let kept = compress(&numbers, &kinds, is_stepped, &mut plain);
-                assert_eq!(plain[..kept], expected);
+                let mut plain = vec![0.0; expected.len()];
+                assert_eq!(compress(&numbers, &kinds, is_stepped, &mut plain), expected.len());
+                assert_eq!(plain, expected);
                 let (mut scattered, mut plain) = (vec![7.0; numbers.len()], vec![7.0; kinds.len()]);
                 scatter(&gathered, &kinds, is_stepped, &mut scattered);
                 assert_eq!(expand(&gathered, &kinds, is_stepped, &mut plain), gathered.len());
@@ -261,7 +297,8 @@ mod tests {
         let numbers: Vec<f64> = (0..64).map(|bits| f64::from_bits(u64::MAX - bits)).collect();
         let kinds: Vec<u8> =
             (0..64).map(|at| if at % 3 == 1 { RESET } else { TRANSITION }).collect();
-        let (mut gathered, mut scattered) = (Vec::new(), vec![f64::NAN; 64]);
+        let mut gathered = vec![f64::NAN; num_kept(&kinds, is_stepped)];
+        let mut scattered = [f64::NAN; 64];
         gather(&numbers, &kinds, is_stepped, &mut gathered);
         scatter(&gathered, &kinds, is_stepped, &mut scattered);
         for (at, number) in scattered.iter().enumerate() {
@@ -277,6 +314,10 @@ mod tests {
                 scatter(&vec![1.0; count], &[TRANSITION; 64], is_stepped, &mut [0.0; 64]);
             });
             assert!(scattered.is_err(), "{count}");
+            let gathered = std::panic::catch_unwind(|| {
+                gather(&[1.0; 64], &[TRANSITION; 64], is_stepped, &mut vec![0.0; count]);
+            });
+            assert!(gathered.is_err(), "{count}");
         }
     }
 }

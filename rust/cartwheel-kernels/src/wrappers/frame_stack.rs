@@ -1,10 +1,9 @@
 //! The last frames of each environment, side by side.
 
-use std::mem::MaybeUninit;
-
 use super::bits::each_set;
 use super::kind::{FAILED, RESET};
 use super::places::{EndedPlaces, Places, is_stepped};
+use super::slot::Slot;
 
 /// The contents of an episode's stack before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,30 +33,12 @@ macro_rules! by_size {
     };
 }
 
-/// A byte of a room that is written, and never read: it need not be initialized.
-pub trait Byte: Copy {
-    /// The byte.
-    fn from_byte(byte: u8) -> Self;
-}
-
-impl Byte for u8 {
-    fn from_byte(byte: u8) -> Self {
-        byte
-    }
-}
-
-impl Byte for MaybeUninit<u8> {
-    fn from_byte(byte: u8) -> Self {
-        Self::new(byte)
-    }
-}
-
 /// Writes every byte of a room.
 #[inline]
-fn write<B: Byte>(bytes: &[u8], room: &mut [B]) {
+fn write<B: Slot<u8>>(bytes: &[u8], room: &mut [B]) {
     assert_eq!(bytes.len(), room.len(), "room for a frame");
     for (room, &byte) in room.iter_mut().zip(bytes) {
-        *room = B::from_byte(byte);
+        *room = B::of(byte);
     }
 }
 
@@ -113,7 +94,7 @@ impl FrameStack {
     /// # Panics
     ///
     /// When the slices do not have an entry for each place, or each final frame.
-    pub fn advance<B: Byte>(
+    pub fn advance<B: Slot<u8>>(
         &mut self,
         places: Places<'_>,
         read_frames: impl FnOnce(&mut [u8]),
@@ -174,12 +155,12 @@ impl FrameStack {
     /// # Panics
     ///
     /// When the room does not have the size of a stack.
-    fn write_stack<B: Byte>(&self, env: usize, stack: &mut [B]) {
+    fn write_stack<B: Slot<u8>>(&self, env: usize, stack: &mut [B]) {
         self.write_frames(&self.planes, env, stack);
     }
 
     /// Writes the frames of one environment in some planes.
-    fn write_frames<B: Byte>(&self, planes: &[Vec<u8>], env: usize, rooms: &mut [B]) {
+    fn write_frames<B: Slot<u8>>(&self, planes: &[Vec<u8>], env: usize, rooms: &mut [B]) {
         let bytes = self.frame_bytes;
         assert_eq!(rooms.len(), planes.len() * bytes, "room for frames");
         for (plane, room) in planes.iter().zip(rooms.chunks_exact_mut(bytes)) {
@@ -192,7 +173,7 @@ impl FrameStack {
     /// # Panics
     ///
     /// When the room does not have the size of all stacks.
-    pub fn write_all<B: Byte>(&self, stacks: &mut [B]) {
+    pub fn write_all<B: Slot<u8>>(&self, stacks: &mut [B]) {
         assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
         by_size!(self.frame_bytes, BYTES => self.write_small::<B, BYTES>(stacks), _ => {
             let rooms = stacks.chunks_exact_mut(self.stack_bytes());
@@ -203,7 +184,7 @@ impl FrameStack {
     }
 
     /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
-    fn write_small<B: Byte, const BYTES: usize>(&self, stacks: &mut [B]) {
+    fn write_small<B: Slot<u8>, const BYTES: usize>(&self, stacks: &mut [B]) {
         let frames = |plane: usize| self.planes[plane].as_chunks::<BYTES>().0;
         let (rooms, _) = stacks.as_chunks_mut::<BYTES>();
         match self.planes.len() {
@@ -295,7 +276,7 @@ impl FrameStack {
 }
 
 /// Writes the first frame of each plane, then the second of each, and so on.
-fn interleave<B: Byte, const BYTES: usize, const DEPTH: usize>(
+fn interleave<B: Slot<u8>, const BYTES: usize, const DEPTH: usize>(
     planes: [&[[u8; BYTES]]; DEPTH],
     stacks: &mut [[B; BYTES]],
 ) {

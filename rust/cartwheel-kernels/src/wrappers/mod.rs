@@ -18,13 +18,14 @@ mod places;
 mod reward_normalizer;
 mod row_kinds;
 mod running;
+mod slot;
 mod timed_episodes;
 
 pub use clip::clip;
-pub use compress::{gather, scatter};
+pub use compress::{gather, num_kept, scatter};
 pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished};
-pub use frame_stack::{Byte, FrameStack, Padding};
+pub use frame_stack::{FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;
@@ -32,4 +33,5 @@ pub use places::{At, EndedPlaces, NoSuchRow, Places, StepResults, existing_rows,
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
 pub use running::{Ends, Running};
+pub use slot::Slot;
 pub use timed_episodes::{Timed, TimedEpisodes};

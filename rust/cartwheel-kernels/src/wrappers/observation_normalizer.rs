@@ -2,10 +2,10 @@
 
 use cartwheel_core::AutoresetMode;
 
-use super::frame_stack::Byte;
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
+use super::slot::Slot;
 use crate::simd::{self, Loops};
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns: so many that the
@@ -136,7 +136,7 @@ impl ObservationNormalizer {
     /// # Panics
     ///
     /// When there is not one observation for each row, or room for it.
-    pub fn normalize_all<T: Copy + Into<f64>, B: Byte>(
+    pub fn normalize_all<T: Copy + Into<f64>, B: Slot<u8>>(
         &mut self,
         observations: &[T],
         out: &mut [B],
@@ -191,10 +191,10 @@ impl Room for f32 {
     }
 }
 
-impl<B: Byte> Room for [B; size_of::<f32>()] {
+impl<B: Slot<u8>> Room for [B; size_of::<f32>()] {
     #[inline(always)]
     fn put(&mut self, result: f32) {
-        *self = result.to_ne_bytes().map(B::from_byte);
+        *self = result.to_ne_bytes().map(B::of);
     }
 }
 

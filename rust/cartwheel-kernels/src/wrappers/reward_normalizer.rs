@@ -1,10 +1,11 @@
 //! Rewards divided by the deviation of the discounted return.
 
 use super::bits::each_set;
-use super::compress::gather;
+use super::compress::{gather, num_kept};
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
 use super::places::{Places, StepResults, is_stepped};
+use super::slot::Slot;
 use crate::simd::{self, Loops};
 
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.
@@ -38,7 +39,7 @@ impl RewardNormalizer {
         }
     }
 
-    /// Adds the rewards of a batch and writes them normalized into `normalized`.
+    /// Adds the rewards of a batch and writes them normalized, all of `normalized`.
     ///
     /// Only transitions have a reward; the others get 0. A step of an episode of which a step was
     /// lost is divided, too, but its return is unknown and does not count. Returns are 0 again
@@ -47,7 +48,7 @@ impl RewardNormalizer {
     /// # Panics
     ///
     /// When a slice does not have an entry for each place.
-    pub fn normalize(&mut self, results: &StepResults<'_>, normalized: &mut [f64]) {
+    pub fn normalize<S: Slot<f64>>(&mut self, results: &StepResults<'_>, normalized: &mut [S]) {
         results.check();
         let StepResults { places, rewards, terminations, truncations } = *results;
         let kinds = places.kinds();
@@ -58,7 +59,9 @@ impl RewardNormalizer {
             if self.updates && places.all_are(|kind| kind == TRANSITION) {
                 self.moments.merge(&self.returns);
             } else if self.updates {
-                gather(&self.returns, kinds, |kind| kind == TRANSITION, &mut self.gathered);
+                let counts = |kind| kind == TRANSITION;
+                self.gathered.resize(num_kept(kinds, counts), 0.0);
+                gather(&self.returns, kinds, counts, &mut self.gathered);
                 self.moments.merge(&self.gathered);
             }
         } else {
@@ -108,20 +111,20 @@ impl Loops for Discounted<'_> {
 }
 
 /// Scales the rewards of stepped rows.
-struct Scaled<'a> {
+struct Scaled<'a, S> {
     scale: f64,
     kinds: &'a [u8],
     rewards: &'a [f64],
-    normalized: &'a mut [f64],
+    normalized: &'a mut [S],
 }
 
-impl Loops for Scaled<'_> {
+impl<S: Slot<f64>> Loops for Scaled<'_, S> {
     #[inline(always)]
     fn run(self) {
         let places = self.normalized.iter_mut().zip(self.rewards).zip(self.kinds);
         for ((room, &reward), &kind) in places {
             let scaled = reward * self.scale;
-            *room = if is_stepped(kind) { scaled } else { 0.0 };
+            *room = S::of(if is_stepped(kind) { scaled } else { 0.0 });
         }
     }
 }

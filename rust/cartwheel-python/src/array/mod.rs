@@ -1,5 +1,6 @@
 //! Conversion of arrays: the only module of the binding that accesses NumPy's memory. This file copies into
-//! and out of it and makes arrays over it; [`borrowed`] has those that a function works on in place.
+//! and out of it and makes arrays over it; [`borrowed`] has those that a function works on in place, and
+//! [`numbers`] the numbers of a batch.
 //!
 //! # Invariants
 //!
@@ -10,7 +11,7 @@
 //!    does not move, because NumPy does not resize an array that has other references. In builds
 //!    without a GIL a program must not change an array's shape or dtype, or resize it by force
 //!    (`refcheck=False`), while another thread passes it to cartwheel: NumPy itself has no lock for
-//!    that.
+//!    that. What [`borrowed`] and [`numbers`] read in place has no value that must be valid.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step
@@ -29,6 +30,7 @@ mod block;
 mod borrowed;
 mod dlpack;
 pub(crate) mod dtype;
+mod numbers;
 mod owner;
 
 use std::ffi::{c_int, c_void};
@@ -48,6 +50,7 @@ pub(crate) use crate::array::block::Block;
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
+pub(crate) use crate::array::numbers::{NewNumbers, Numbers};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
 use crate::known::imported;
 

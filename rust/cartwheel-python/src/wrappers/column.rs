@@ -6,7 +6,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::{Number, as_contiguous, copy_bytes, copy_numbers, dtype};
+use crate::array::{Number, Numbers, as_contiguous, copy_bytes, copy_numbers, dtype};
 
 /// A column that is ready to be copied.
 pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);
@@ -61,6 +61,11 @@ impl<'py> RowValues<'py> {
         let array = as_contiguous(value, dtype)?;
         check_shape(what, &array, count, shape)?;
         Ok(Self(array))
+    }
+
+    /// The numbers, where they are.
+    pub(super) fn into_numbers<T: Number>(self) -> PyResult<Numbers<'py, T>> {
+        Numbers::of(self.0)
     }
 
     /// Replaces `into` with the numbers.

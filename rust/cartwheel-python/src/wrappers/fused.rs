@@ -1,12 +1,19 @@
 //! One pass over the batch of a step for a whole stack of wrappers; documented in the stub.
 //!
-//! A batch of all rows without infos is passed from operation to operation here: kinds, flags and
-//! rewards are read once, and rewards are written once, at the end. Every other batch (with infos, final
+//! A batch of all rows without infos is passed from operation to operation here: kinds and flags are
+//! read once, and operations write rewards into new arrays. Every other batch (with infos, final
 //! observations, lost results, seeds that are not shown yet) goes through the methods `transform` in
 //! Python, which use the same state.
+//!
+//! # Invariants
+//!
+//! 1. `gather` and `scatter` of the kernels write every number of their buffers, or panic.
+#![expect(unsafe_code, reason = "rewards are written into new arrays, see the invariants")]
+
+use std::mem::MaybeUninit;
 
 use cartwheel_kernels::wrappers::{
-    Places, StepResults, TRANSITION, clip, gather, is_stepped, scatter,
+    Places, StepResults, clip, gather, is_stepped, num_kept, scatter,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,11 +22,12 @@ use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
 use super::column::{Column, RowValues, are_plain_numbers};
 use super::locked::Locked;
+use super::rewards::Rewards;
 use super::{
-    PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
-    PyTimedEpisodes,
+    PyEpisodeMetrics, PyFlag, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer,
+    PyRowKinds, PyTimedEpisodes,
 };
-use crate::array::{Number, PyTensorExchange, from_bytes, from_numbers};
+use crate::array::{NewNumbers, Number, Numbers, PyTensorExchange, from_bytes};
 use crate::known::intern;
 
 use cartwheel_engine::space::DType;
@@ -81,12 +89,6 @@ struct Columns {
     kinds: Vec<u8>,
     terminations: Vec<u8>,
     truncations: Vec<u8>,
-    rewards: Vec<f64>,
-    /// Rewards that an operation writes.
-    spare: Vec<f64>,
-    /// Whether `rewards` has those of the batch, and whether no array has them.
-    are_read: bool,
-    are_new: bool,
 }
 
 /// The results of a step on their way.
@@ -95,7 +97,7 @@ struct Batch<'py> {
     num_envs: usize,
     columns: Columns,
     observations: Bound<'py, PyAny>,
-    rewards: Bound<'py, PyAny>,
+    rewards: Rewards<'py>,
     terminations: Bound<'py, PyAny>,
     truncations: Bound<'py, PyAny>,
     infos: Bound<'py, PyAny>,
@@ -112,44 +114,18 @@ impl<'py> Batch<'py> {
         Places::new(None, &self.columns.kinds, self.num_envs)
     }
 
-    /// Reads the rewards, unless they were read.
-    fn read_rewards(&mut self) -> PyResult<()> {
-        if !self.columns.are_read {
-            let rewards = RowValues::new("rewards", &self.rewards, f64::DTYPE, self.num_envs, &[])?;
-            rewards.copy_numbers_to(&mut self.columns.rewards);
-            self.columns.are_read = true;
-        }
-        Ok(())
-    }
-
-    /// The rewards as an array.
-    fn reward_array(&mut self) -> PyResult<&Bound<'py, PyAny>> {
-        if self.columns.are_new {
-            self.rewards = from_numbers(self.py, self.num_envs, &[], &self.columns.rewards)?;
-            self.columns.are_new = false;
-        }
-        Ok(&self.rewards)
-    }
-
-    fn set_reward_array(&mut self, rewards: Bound<'py, PyAny>) {
+    fn set_rewards(&mut self, rewards: Rewards<'py>) {
         self.rewards = rewards;
-        (self.columns.are_read, self.columns.are_new) = (false, false);
-        self.has_changed = true;
-    }
-
-    /// The rewards that were read are others now.
-    fn note_new_rewards(&mut self) {
-        self.columns.are_new = true;
         self.has_changed = true;
     }
 
     /// The step so far.
     fn results(&mut self) -> PyResult<StepResults<'_>> {
-        self.read_rewards()?;
+        self.rewards.read(self.num_envs)?;
         self.read_flags()?;
         Ok(StepResults {
             places: self.places(),
-            rewards: &self.columns.rewards,
+            rewards: self.rewards.numbers(),
             terminations: &self.columns.terminations,
             truncations: &self.columns.truncations,
         })
@@ -195,13 +171,12 @@ impl<'py> Batch<'py> {
     fn transform(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = self.py;
         let kinds = self.kinds_array()?;
-        self.reward_array()?;
         let batch = wrapper.call_method1(
             intern!(py, "_new_batch"),
             (
                 &kinds,
                 &self.observations,
-                &self.rewards,
+                self.rewards.array(py),
                 &self.terminations,
                 &self.truncations,
                 &self.infos,
@@ -209,7 +184,7 @@ impl<'py> Batch<'py> {
         )?;
         wrapper.call_method1(intern!(py, "_transform_alone"), (&batch,))?;
         self.observations = batch.getattr(intern!(py, "observations"))?;
-        self.set_reward_array(batch.getattr(intern!(py, "rewards"))?);
+        self.set_rewards(Rewards::Given(batch.getattr(intern!(py, "rewards"))?, None));
         self.infos = batch.getattr(intern!(py, "infos"))?;
         self.are_infos_shown = true;
         let (before, now) = (&self.terminations, batch.getattr(intern!(py, "terminations"))?);
@@ -239,23 +214,29 @@ impl<'py> Batch<'py> {
             }
             wrapper.call_method1(intern!(rewards.py(), "_checked"), (applied, count))
         };
-        if self.places().all_are(|kind| kind == TRANSITION) {
-            let count = self.num_envs;
-            let rewards = apply(self.reward_array()?, count)?;
-            self.set_reward_array(rewards);
+        let (py, num_envs) = (self.py, self.num_envs);
+        let count = num_kept(&self.columns.kinds, is_stepped);
+        if count == num_envs {
+            let rewards = apply(self.rewards.array(py), count)?;
+            self.set_rewards(Rewards::Given(rewards, None));
             return Ok(());
         }
-        self.read_rewards()?;
-        let mut applied = std::mem::take(&mut self.columns.spare);
-        gather(&self.columns.rewards, &self.columns.kinds, is_stepped, &mut applied);
-        if !applied.is_empty() {
-            let count = applied.len();
-            let new = apply(&from_numbers(self.py, count, &[], &applied)?, count)?;
-            RowValues::new("rewards", &new, f64::DTYPE, count, &[])?.copy_numbers_to(&mut applied);
+        self.rewards.read(num_envs)?;
+        let (numbers, kinds) = (self.rewards.numbers(), &self.columns.kinds);
+        let mut applied = None;
+        if count > 0 {
+            let gathered = |room: &mut [MaybeUninit<f64>]| gather(numbers, kinds, is_stepped, room);
+            // SAFETY: `gather` writes every number (invariant 1).
+            let given = unsafe { NewNumbers::written(py, count, gathered) }?.into_shown().0;
+            let new = apply(&given, count)?;
+            let new = RowValues::new("rewards", &new, f64::DTYPE, count, &[])?;
+            applied = Some(new.into_numbers()?);
         }
-        scatter(&applied, &self.columns.kinds, is_stepped, &mut self.columns.rewards);
-        self.columns.spare = applied;
-        self.note_new_rewards();
+        let applied = applied.as_ref().map_or(&[][..], Numbers::cells);
+        let scattered = |room: &mut [MaybeUninit<f64>]| scatter(applied, kinds, is_stepped, room);
+        // SAFETY: `scatter` writes every number (invariant 1).
+        let rewards = unsafe { NewNumbers::written(py, num_envs, scattered) }?;
+        self.set_rewards(Rewards::New(rewards));
         Ok(())
     }
 
@@ -266,7 +247,6 @@ impl<'py> Batch<'py> {
         tensor: &Bound<'py, PyAny>,
         exchange: Option<&PyTensorExchange>,
     ) -> PyResult<()> {
-        self.reward_array()?;
         let exchange = match exchange {
             Some(exchange) if !exchange.is_passed_by(self.py)? => Some(exchange),
             _ => None,
@@ -275,13 +255,14 @@ impl<'py> Batch<'py> {
             let made = exchange.map_or(Ok(None), |exchange| exchange.tensor_of(array))?;
             made.map_or_else(|| tensor.call1((array,)), Ok)
         };
-        let (observations, rewards) = (made(&self.observations)?, made(&self.rewards)?);
+        let rewards = made(self.rewards.array(self.py))?;
+        let observations = made(&self.observations)?;
         let (terminations, truncations) = (made(&self.terminations)?, made(&self.truncations)?);
         if self.has_infos()? {
             let shown = intern!(self.py, "_shown_infos");
             self.infos = wrapper.call_method1(shown, (&self.infos,))?;
         }
-        (self.observations, self.rewards) = (observations, rewards);
+        (self.observations, self.rewards) = (observations, Rewards::Given(rewards, None));
         (self.terminations, self.truncations) = (terminations, truncations);
         self.has_changed = true;
         Ok(())
@@ -301,18 +282,15 @@ impl<'py> Batch<'py> {
             }
             Kernel::Reward(func) => self.apply_to_rewards(wrapper, func.bind(py))?,
             Kernel::Clip(low, high) => {
-                self.read_rewards()?;
-                clip(&mut self.columns.rewards, *low, *high);
-                self.note_new_rewards();
+                clip(self.rewards.numbers_mut(self.num_envs)?, *low, *high);
+                self.has_changed = true;
             }
             Kernel::NormalizeRewards(normalizer, limit) => {
-                let mut scaled = std::mem::take(&mut self.columns.spare);
-                normalizer.get().write(py, &self.results()?, &mut scaled);
+                let mut rewards = normalizer.get().normalized(py, &self.results()?)?;
                 if let Some(limit) = limit {
-                    clip(&mut scaled, -limit, *limit);
+                    clip(rewards.cells_mut(), -limit, *limit);
                 }
-                self.columns.spare = std::mem::replace(&mut self.columns.rewards, scaled);
-                self.note_new_rewards();
+                self.set_rewards(Rewards::New(rewards));
             }
             Kernel::NormalizeObservations(normalizer) => {
                 let normalizer = normalizer.get();
@@ -351,9 +329,9 @@ impl<'py> Batch<'py> {
         if !self.has_changed {
             return Ok(given.clone().into_any());
         }
-        self.reward_array()?;
+        let rewards = self.rewards.array(self.py);
         let parts =
-            [&self.observations, &self.rewards, &self.terminations, &self.truncations, &self.infos];
+            [&self.observations, rewards, &self.terminations, &self.truncations, &self.infos];
         Ok(PyTuple::new(self.py, parts)?.into_any())
     }
 }
@@ -363,9 +341,9 @@ impl<'py> Batch<'py> {
 pub(crate) struct PyFusedStep {
     kinds: Py<PyRowKinds>,
     is_same_step: bool,
-    /// The parts of the source that say in `are_known` and `are_there` that a batch is not plain.
-    beginnings: Py<PyAny>,
-    unseen: Py<PyAny>,
+    /// Each says that a batch is not plain: there are beginnings, or there is something unseen.
+    beginnings: Py<PyFlag>,
+    unseen: Py<PyFlag>,
     operations: Vec<Operation>,
     columns: Locked<Columns>,
     /// The changes of wrappers before this was made.
@@ -378,8 +356,8 @@ impl PyFusedStep {
     fn new(
         kinds: Py<PyRowKinds>,
         is_same_step: bool,
-        beginnings: Py<PyAny>,
-        unseen: Py<PyAny>,
+        beginnings: Py<PyFlag>,
+        unseen: Py<PyFlag>,
         operations: Vec<(Option<Py<PyAny>>, String, Bound<'_, PyTuple>)>,
     ) -> PyResult<Self> {
         let operations = operations.into_iter().map(|(wrapper, name, given)| {
@@ -407,8 +385,8 @@ impl PyFusedStep {
         }
         let is_plain = is_current
             && infos.cast::<PyDict>().is_ok_and(PyDictMethods::is_empty)
-            && !self.beginnings.bind(py).getattr(intern!(py, "are_known"))?.is_truthy()?
-            && !self.unseen.bind(py).getattr(intern!(py, "are_there"))?.is_truthy()?;
+            && !self.beginnings.get().is_set()
+            && !self.unseen.get().is_set();
         let through_python = || wrapper.call_method1(intern!(py, "_pass_on"), (result,));
         if !is_plain {
             return through_python();
@@ -418,7 +396,7 @@ impl PyFusedStep {
             num_envs: self.kinds.get().num_envs(),
             columns: std::mem::take(&mut *self.columns.lock(py)),
             observations: observations?.to_owned(),
-            rewards: rewards?.to_owned(),
+            rewards: Rewards::Given(rewards?.to_owned(), None),
             terminations: terminations?.to_owned(),
             truncations: truncations?.to_owned(),
             infos,
@@ -426,7 +404,6 @@ impl PyFusedStep {
             are_flags_read: false,
             has_changed: false,
         };
-        (batch.columns.are_read, batch.columns.are_new) = (false, false);
         batch.read_flags()?;
         let Columns { kinds, terminations, truncations, .. } = &mut batch.columns;
         let is_over = |flags: &[u8]| flags.iter().any(|&flag| flag != 0);
@@ -443,7 +420,7 @@ impl PyFusedStep {
                     number,
                     batch.kinds_array()?,
                     &batch.observations,
-                    &batch.rewards,
+                    batch.rewards.array(py),
                     &batch.terminations,
                     &batch.truncations,
                 );
@@ -457,8 +434,6 @@ impl PyFusedStep {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.beginnings)?;
-        visit.call(&self.unseen)?;
         for operation in &self.operations {
             visit.call(&operation.wrapper)?;
             if let Kernel::Tensors(function, _) | Kernel::Reward(function) = &operation.kernel {

@@ -8,17 +8,20 @@
 mod column;
 mod episode_metrics;
 mod finished;
+mod flag;
 mod frame_stack;
 mod fused;
 mod locked;
 mod observation_normalizer;
 mod places;
 mod reward_normalizer;
+mod rewards;
 mod row_kinds;
 mod state;
 mod timed_episodes;
 
 pub(crate) use episode_metrics::PyEpisodeMetrics;
+pub(crate) use flag::PyFlag;
 pub(crate) use frame_stack::PyFrameStack;
 pub(crate) use fused::PyFusedStep;
 pub(crate) use observation_normalizer::PyObservationNormalizer;

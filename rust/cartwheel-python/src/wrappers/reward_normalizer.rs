@@ -1,4 +1,11 @@
 //! Rewards divided by the deviation of the discounted return; documented in the stub.
+//!
+//! # Invariants
+//!
+//! 1. `RewardNormalizer::normalize` of the kernels writes every number of its buffer, or panics.
+#![expect(unsafe_code, reason = "rewards are written into new arrays, see the invariants")]
+
+use std::mem::MaybeUninit;
 
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_kernels::wrappers::{Moments, RewardNormalizer, StepResults};
@@ -7,14 +14,13 @@ use pyo3::prelude::*;
 use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
-use crate::array::{Number, from_numbers};
+use crate::array::{NewNumbers, Number, from_numbers};
 
 /// The parts that change from batch to batch.
 #[derive(Debug)]
 struct RewardNormalizerState {
     normalizer: RewardNormalizer,
     received: Received,
-    normalized: Vec<f64>,
 }
 
 #[pyclass(frozen, name = "RewardNormalizer", module = "cartwheel._cartwheel")]
@@ -25,11 +31,18 @@ pub(crate) struct PyRewardNormalizer {
 }
 
 impl PyRewardNormalizer {
-    /// Adds a step and writes its rewards, normalized.
-    pub(super) fn write(&self, py: Python<'_>, results: &StepResults<'_>, into: &mut Vec<f64>) {
-        into.resize(results.places.len(), 0.0);
-        let normalizer = &mut self.state.lock(py).normalizer;
-        with_standard_floats(|| normalizer.normalize(results, into));
+    /// Adds a step, and returns its rewards, normalized.
+    pub(super) fn normalized<'py>(
+        &self,
+        py: Python<'py>,
+        results: &StepResults<'_>,
+    ) -> PyResult<NewNumbers<'py, f64>> {
+        let write = |room: &mut [MaybeUninit<f64>]| {
+            let normalizer = &mut self.state.lock(py).normalizer;
+            with_standard_floats(|| normalizer.normalize(results, room));
+        };
+        // SAFETY: `normalize` writes every number (invariant 1).
+        unsafe { NewNumbers::written(py, results.places.len(), write) }
     }
 }
 
@@ -38,11 +51,7 @@ impl PyRewardNormalizer {
     #[new]
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
-        let work = RewardNormalizerState {
-            normalizer,
-            received: Received::default(),
-            normalized: Vec::new(),
-        };
+        let work = RewardNormalizerState { normalizer, received: Received::default() };
         Self { num_envs, state: Locked::new(work) }
     }
 
@@ -70,11 +79,10 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let RewardNormalizerState { normalizer, received, normalized } = &mut *self.state.lock(py);
-        normalized.resize(columns.len(), 0.0);
-        let results = received.receive(&columns);
-        with_standard_floats(|| normalizer.normalize(&results, normalized));
-        from_numbers(py, columns.len(), &[], normalized)
+        let mut received = std::mem::take(&mut self.state.lock(py).received);
+        let normalized = self.normalized(py, &received.receive(&columns));
+        self.state.lock(py).received = received; // its memory is used again
+        Ok(normalized?.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
