@@ -33,7 +33,7 @@ pub(super) enum Awaited {
     /// The rows of this batch from place `first` to before place `end` have arrived; those before
     /// `first` were handed out.
     Rows { batch: u64, first: usize, end: usize },
-    /// The row of this place of this batch has arrived, or another thread [wakes](Waker) the pool.
+    /// The row of this place of this batch has arrived, or another thread [wakes](super::Waker) the pool.
     Row { batch: u64, place: usize },
     /// Another thread wakes the pool.
     Wake,

@@ -42,7 +42,7 @@ pub(crate) struct Header {
     pub(crate) doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the last one to count itself rings.
     pub(crate) remaining: Latch,
-    /// The next ticket, see [`super::arrivals`].
+    /// The next ticket, see [`super::batch_ring`].
     tickets: Tickets,
     /// The state of the pool's caller, on a cache line of its own.
     pub(crate) caller: Caller,
