@@ -67,24 +67,15 @@ fn plan_of(batch_size: usize) -> Plan {
     Plan {
         observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-        shards: shards(ROWS, 2),
         batch_size,
         max_slabs: 32,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(shards(ROWS, 2))
     }
 }
 
 fn policy(on_death: OnDeath) -> Policy {
     // No waiter polls before it sleeps: every hand-over needs a wake-up.
-    Policy {
-        refuse_over: false,
-        refuse_unstarted: false,
-        on_death,
-        spin: false,
-        has_external_rewards: false,
-    }
+    Policy { on_death, ..Policy::default() }
 }
 
 fn finish(pool: &mut Pool, call: Call) -> Result<Received, Error> {
