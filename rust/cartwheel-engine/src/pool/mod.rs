@@ -228,11 +228,6 @@ impl Pool {
     pub fn pending(&self) -> Option<Call> {
         self.pending.as_ref().map(|pending| pending.call)
     }
-
-    /// Whether the pool was closed.
-    pub fn is_closed(&self) -> bool {
-        self.closed
-    }
 }
 
 impl Drop for Pool {

@@ -145,7 +145,7 @@ impl Pool {
         outcome?;
         match awaited {
             Awaited::Rows { batch, .. } | Awaited::Row { batch, .. } if self.is_look_due() => {
-                let dead = self.dead_beside(awaited, batch);
+                let dead = self.dead_after_batch(awaited, batch);
                 dead.map_or(Ok(()), |dead| Err(self.note_death(dead)))
             }
             _ => Ok(()), // all workers have acknowledged the task; those stepped here cannot die
@@ -160,7 +160,7 @@ impl Pool {
 
     /// Checks the health of workers although batch number `batch` is complete. Returns a worker that
     /// died, after the rows were handed out that were complete when its death was noticed.
-    fn dead_beside(&mut self, awaited: Awaited, batch: u64) -> Option<usize> {
+    fn dead_after_batch(&mut self, awaited: Awaited, batch: u64) -> Option<usize> {
         let Some(dead) = self.dead(awaited) else {
             self.look.whole_before = None;
             return None;
