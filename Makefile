@@ -129,9 +129,10 @@ docs-serve: docs ## build the site and show it on http://127.0.0.1:8000
 linkcheck: docs-rust $(DOCS_VENV)/.installed ## ask for every page of another host that the documentation links to
 	@$(SPHINX) -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
 
-# The reference of the crates for authors, which the site contains.
+# The reference of the crates for authors, which the site contains. First, a check of the links of all crates.
 docs-rust:
 	@echo '==> cargo doc'
+	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --quiet --document-private-items
 	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --quiet --target-dir target/site -p cartwheel -p cartwheel-core -p cartwheel-abi
 	@rm -rf docs/_build/extra && mkdir -p docs/_build/extra && cp -r target/site/doc docs/_build/extra/rust
 

@@ -114,7 +114,7 @@ def test_appo_in_turn_learns_from_no_action_of_an_older_policy():
     assert same_step.curve == disabled.curve
 
 
-def test_what_the_policy_raises_beside_the_learner_of_appo_ends_the_training(monkeypatch):
+def test_what_the_policy_raises_next_to_the_learner_of_appo_ends_the_training(monkeypatch):
     appo = load("appo")
     monkeypatch.setattr(appo.Actor, "__call__", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -1,14 +1,13 @@
 """Infos of functions, and fields that functions see and policies do not."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 
 import cartwheel
 import cartwheel.mujoco
 from tests.support.comparison import assert_identical
-from tests.support.reaching import LIMIT, OBSERVED, ROWS, TASK, XML, Reaching, distance, infos
+from tests.support.reaching import LIMIT, OBSERVED, ROWS, TASK, XML, distance, infos, oracle_of
 
 MODES = pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 
@@ -16,20 +15,6 @@ MODES = pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def build(mode="NextStep", **keywords):
     given = {"observation": OBSERVED, "inputs": ["mocap_pos"], "infos": infos, "executor": "inline"}
     return cartwheel.mujoco.make(XML, ROWS, autoreset_mode=mode, **{**given, **TASK, **keywords})
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "reaching.xml"
-    path.write_text(XML)
-    return str(path)
-
-
-def oracle_of(path, mode):
-    def env():
-        return gym.wrappers.TimeLimit(Reaching(path), LIMIT)
-
-    return SyncVectorEnv([env] * ROWS, autoreset_mode=AutoresetMode(mode))
 
 
 def play(envs, actions):
@@ -52,8 +37,8 @@ THREADS = [{"executor": "inline"}, {"executor": "auto", "num_workers": 2}]
 
 @pytest.mark.parametrize("keywords", THREADS, ids=str)
 @MODES
-def test_infos_are_those_of_the_same_environment_of_gymnasium(path, mode, keywords):
-    oracle, envs = oracle_of(path, mode), build(mode, **keywords)
+def test_infos_are_those_of_the_same_environment_of_gymnasium(tmp_path, mode, keywords):
+    oracle, envs = oracle_of(tmp_path, mode), build(mode, **keywords)
     assert envs.observation_space == oracle.observation_space
     assert_identical(envs.reset(seed=3), oracle.reset(seed=3))
     actions = drawn(60)

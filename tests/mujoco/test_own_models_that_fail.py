@@ -215,6 +215,25 @@ def test_an_error_of_one_row_is_reported_after_the_others_were_rewarded(make, fu
         envs.step(np.ones((ROWS, 1)))
 
 
+def test_inputs_of_a_row_that_is_replaced_in_a_step_are_not_read_from_memory_that_was_freed(
+    make, full
+):
+    held, alive = [], []
+
+    def reward(_before, _actions, after):
+        alive.append([simulation() is not None for simulation in held])
+        return after["qvel"][:, 0]
+
+    keywords = {"observation": ["qpos"], "inputs": ["qvel"], **NO_TASK, "reward": reward}
+    envs = make(full[1], on_error="restart", **keywords)
+    envs.reset(seed=0)
+    held += map(weakref.ref, envs.get_attr("data"))
+    press_row_two(envs)
+    assert alive[-1] == [True] * ROWS
+    envs.step(np.ones((ROWS, 1)))  # it has begun an episode, with its new simulation
+    assert held[2]() is None
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_a_row_that_is_replaced_begins_as_others_do_and_its_inputs_are_followed(make, full, mode):
     _, xml = full

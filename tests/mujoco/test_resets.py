@@ -10,35 +10,21 @@ import gymnasium as gym
 import mujoco
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 
 import cartwheel
 import cartwheel.mujoco
 from cartwheel.native.mujoco.rows import CONSTANTS, needs_constants
 from tests.support.comparison import assert_identical
-from tests.support.reaching import LIMIT, OBSERVED, ROWS, TASK, XML, Reaching
+from tests.support.reaching import LIMIT, OBSERVED, ROWS, TASK, XML, oracle_of
 
 #: The target is observed, since functions see what is observed.
 SEEN = (*OBSERVED, "mocap_pos")
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "reaching.xml"
-    path.write_text(XML)
-    return str(path)
-
-
 def build(mode="NextStep", **keywords):
     given = {"observation": SEEN, "executor": "inline", **TASK, **keywords}
     return cartwheel.mujoco.make(XML, ROWS, autoreset_mode=mode, **given)
-
-
-def oracle_of(path, mode):
-    def env():
-        return gym.wrappers.TimeLimit(Reaching(path), LIMIT)
-
-    return SyncVectorEnv([env] * ROWS, autoreset_mode=AutoresetMode(mode))
 
 
 def drawn(rng, dtype=np.float32):
@@ -79,8 +65,8 @@ THREADS = [{"executor": "inline"}, {"num_workers": 2}, {"num_workers": 7}]
 
 @pytest.mark.parametrize("keywords", THREADS, ids=str)
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-def test_results_are_those_of_the_same_environment_of_gymnasium(path, mode, keywords):
-    oracle, envs = oracle_of(path, mode), build(mode, **keywords)
+def test_results_are_those_of_the_same_environment_of_gymnasium(tmp_path, mode, keywords):
+    oracle, envs = oracle_of(tmp_path, mode), build(mode, **keywords)
     rng = np.random.default_rng(0)
     assert_identical(seen(envs, envs.reset(seed=3)[0]), oracle.reset(seed=3)[0])
     assert assert_equal_steps(envs, oracle, rng, 60) > 5

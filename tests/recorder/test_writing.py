@@ -232,13 +232,13 @@ def test_nothing_that_was_returned_or_given_is_kept(tmp_path):
                     if final is not None:
                         final[:] = -2
         recorder.close()
-    kept, spoilt = (
+    kept, spoiled = (
         read_h5(tmp_path / folder / "demo-v0/data/main_data.hdf5")
         for folder in ("kept", "overwritten")
     )
     for name, episode in kept.items():
         for key in ("observations", "actions", "rewards", "terminations", "truncations"):
-            np.testing.assert_array_equal(episode[key], spoilt[name][key])
+            np.testing.assert_array_equal(episode[key], spoiled[name][key])
 
 
 @pytest.mark.parametrize("mode", [N, S, D])

@@ -35,3 +35,9 @@ def test_every_module_of_the_package_is_on_the_page():
     modules -= {"__init__", "__main__", "__pycache__", "py"}
     named = re.findall(r"`(\w+)(?:/|\.pyi?)`", section("The package"))
     assert sorted(modules) == sorted(named)
+
+
+def test_no_subject_has_two_rows():
+    subjects = re.findall(r"^\| ([^|]+) \|", section("Where to change what"), re.MULTILINE)
+    assert len(subjects) > 40
+    assert len(subjects) == len(set(subjects))

@@ -31,12 +31,14 @@ SPELLINGS = {
     "randomis": "randomiz",
     "recognis": "recogniz",
     "serialis": "serializ",
+    "signall": "signal",
     "specialis": "specializ",
+    "spoilt": "spoiled",
     "summaris": "summariz",
     "towards": "toward",
     "vectoris": "vectoriz",
 }
-#: Whole words, and what to write instead.
+#: Whole words, also of names, and what to write instead.
 PHRASES = {
     "amongst": "among",
     "beside": "with, against, next to",
@@ -86,9 +88,8 @@ THERE = re.compile(r"\bthere\W*$", re.IGNORECASE)
 #: Pages about the inside, or for those who change it.
 INSIDE = {"how-it-works.md", "platforms.md", "make-targets.md", "dependencies.md", "release.md"}
 WRONG = re.compile(
-    rf"(?P<spelling>{'|'.join(SPELLINGS)})\w*|\b(?P<phrase>{'|'.join(PHRASES)})\b".replace(
-        " ", r"\s+"
-    ),
+    rf"(?P<spelling>{'|'.join(SPELLINGS)})\w*"
+    rf"|(?<![a-z])(?P<phrase>{'|'.join(PHRASES)})(?![a-z])".replace(" ", r"\s+"),
     re.IGNORECASE,
 )
 INTERNAL = re.compile(rf"\b(?:{'|'.join(INTERNALS)})\b", re.IGNORECASE)
@@ -129,7 +130,9 @@ def faults(name, text):
         if NAMES.search(text, max(0, match.start() - 20), match.end() + 10):
             continue
         spelling, phrase = match["spelling"], match["phrase"]
-        better = SPELLINGS[spelling.lower()] if spelling else PHRASES[phrase.lower()]
+        better = (
+            SPELLINGS[spelling.lower()] if spelling else PHRASES[" ".join(phrase.lower().split())]
+        )
         yield f"{place(name, text, match)}: write {better}"
     for match in IS_NO.finditer(text):
         if not THERE.search(text, max(0, match.start() - 30), match.start()):
@@ -144,7 +147,8 @@ def faults(name, text):
         "the behaviour of nobody",
         "Neighbouring rows",
         "uninitialised bytes",
-        "keeps it for ever",
+        "keeps it for ever, and not for\never",
+        "def test_a_row_beside_another(",
         "this is no list",
         '"""What a run found out."""',
         "    /// What a run found out.",

@@ -18,6 +18,14 @@ def index(result):
     return result[-1]["env_index"].tolist()
 
 
+def ready(envs):
+    """The vector environment, all of whose rows were reset and received."""
+    envs.send_reset(seed=1)
+    while envs._pool.in_flight():
+        envs.recv(PATIENCE_S)
+    return envs
+
+
 class Row(gym.Wrapper):
     """One row of the oracle: the next ``step`` does its ``work``, a step or a reset."""
 

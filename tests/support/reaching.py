@@ -7,6 +7,8 @@ import mujoco
 import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 
 ROWS, LIMIT, FRAME_SKIP = 5, 25, 3
 OBSERVED = ("qpos", "qvel", "site_xpos")
@@ -89,6 +91,17 @@ class Reaching(MujocoEnv):
         mujoco.mj_getState(self.model, self.data, state, spec)
         mujoco.mj_setConst(self.model, self.data)
         mujoco.mj_setState(self.model, self.data, state, spec)
+
+
+def oracle_of(folder, mode):
+    """The environments of Gymnasium, whose model is a file in a folder."""
+    path = folder / "reaching.xml"
+    path.write_text(XML)
+
+    def env():
+        return TimeLimit(Reaching(str(path)), LIMIT)
+
+    return SyncVectorEnv([env] * ROWS, autoreset_mode=AutoresetMode(mode))
 
 
 def reset(rng, _rows, fields):

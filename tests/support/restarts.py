@@ -46,6 +46,12 @@ def assert_cut(result):
     assert infos["_worker_restarted"].tolist() == truncations.tolist()
 
 
+def assert_others_equal(result, undisturbed):
+    """The rows of the other worker are as if nothing had happened."""
+    for got, expected in zip(result[:4], undisturbed[:4], strict=True):
+        np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
+
+
 class ShortEnv(FaultyEnv):
     """Episodes of two steps."""
 

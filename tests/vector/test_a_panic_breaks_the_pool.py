@@ -70,7 +70,7 @@ class VectorEnvWithOwnInfos(cartwheel.VectorEnv):
         return panic() if self.is_to_panic else super()._add_info(*args)
 
 
-class SignallingEnv(GatedEnv):
+class SignalingEnv(GatedEnv):
     """Sends the caller a signal in a step, and waits at the gate that its action names."""
 
     def __init__(self, gates, caller):
@@ -146,7 +146,7 @@ def test_a_panic_while_actions_of_native_rows_are_read():
 def test_a_panic_in_the_middle_of_the_wait(executor, gates):
     before = signal.signal(signal.SIGUSR1, panic)
     try:
-        with make(executor, [partial(SignallingEnv, gates, os.getpid())] * ROWS) as envs:
+        with make(executor, [partial(SignalingEnv, gates, os.getpid())] * ROWS) as envs:
             shown, _ = envs.reset(seed=1)
             with pytest.raises(cartwheel.BrokenPoolError, match=re.escape(WHY)):
                 envs.step([1] + [0] * (ROWS - 1))

@@ -11,9 +11,8 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from tests.support.executors import INLINE
 from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, UnclosableEnv, fault
+from tests.support.restarts import MODES, ROWS, actions
 
-MODES = ["NextStep", "SameStep", "Disabled"]
-ROWS = [partial(FaultyEnv, row) for row in range(5)]
 SEED = 11
 #: Exceptions of every kind that an environment may raise.
 RAISED = [
@@ -28,10 +27,6 @@ RAISED = [
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
-
-def actions(row=None, name="none"):
-    return np.array([fault(name) if row == other else fault("none") for other in range(5)])
 
 
 def replacement(row, number):

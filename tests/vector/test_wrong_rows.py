@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import NAMES, RecordingEnv, SamplingEnv, transcripts
-from tests.support.in_parts import PATIENCE_S
+from tests.support.in_parts import PATIENCE_S, ready
 
 NUM_ENVS = 4
 #: Invalid rows, the exception, and a part of its text.
@@ -42,14 +42,6 @@ BATCHES = pytest.mark.parametrize("batch_size", [NUM_ENVS, 3])
 def build_four(build_any):
     """Builds four rows, native ones too."""
     return partial(build_any, [POLE] * NUM_ENVS)
-
-
-def ready(envs):
-    """``envs`` with all rows reset and received."""
-    envs.send_reset(seed=1)
-    while envs._pool.in_flight():
-        envs.recv(PATIENCE_S)
-    return envs
 
 
 def assert_usable(envs, twin):

@@ -17,6 +17,7 @@ from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, build_faulty, fault
 from tests.support.gates import LIMIT_S
 from tests.support.processes import wait_until_gone
+from tests.support.restarts import ROWS
 
 #: Each fault that ends a process, and what its error must say.
 DEATHS = {
@@ -25,7 +26,6 @@ DEATHS = {
     "kill": r"SIGKILL|signal 9",
     "crash": r"SIGSEGV|signal 11",
 }
-ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
 
 
 def actions(row, name):

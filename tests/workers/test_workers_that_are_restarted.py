@@ -19,7 +19,6 @@ from tests.support.faulty import FaultyEnv, fault
 from tests.support.restarts import (
     LOST,
     MODES,
-    OTHERS,
     ROWS,
     SEED,
     WITHOUT_A_SHAPE,
@@ -27,13 +26,9 @@ from tests.support.restarts import (
     ShortEnv,
     actions,
     assert_cut,
+    assert_others_equal,
     end,
 )
-
-
-def assert_others_equal(result, undisturbed):
-    for got, expected in zip(result[:4], undisturbed[:4], strict=True):
-        np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.support.restarts import (
     SEED,
     actions,
     assert_cut,
+    assert_others_equal,
     end,
 )
 
@@ -32,11 +33,6 @@ LIMIT = 1.5
 @pytest.fixture
 def build(build_processes):
     return partial(build_processes, on_timeout="restart", timeout=LIMIT)
-
-
-def assert_others_equal(result, undisturbed):
-    for got, expected in zip(result[:4], undisturbed[:4], strict=True):
-        np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
 
 
 @pytest.mark.parametrize("mode", MODES)

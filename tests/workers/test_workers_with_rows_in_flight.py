@@ -12,20 +12,13 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from tests.support.environments import NAMES, SamplingEnv, SleepingEnv, transcripts
-from tests.support.faulty import FaultyEnv, fault
+from tests.support.faulty import fault
 from tests.support.gates import LIMIT_S
-from tests.support.in_parts import PATIENCE_S
+from tests.support.in_parts import PATIENCE_S, ready
 from tests.support.processes import wait_until_gone
+from tests.support.restarts import ROWS
 
-ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
 BATCHES = pytest.mark.parametrize("batch_size", [5, 2, 1])
-
-
-def ready(envs):
-    envs.send_reset(seed=1)
-    while envs._pool.in_flight():
-        envs.recv(PATIENCE_S)
-    return envs
 
 
 def receive_until_it_fails(envs):

@@ -50,12 +50,8 @@ NUMBERING_OPTIONS = ("env_index", "env_idx")
 ROW_OPTIONS = ("reset_mask", *NUMBERING_OPTIONS)
 
 
-def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode:
+def as_autoreset_mode(mode: Mode) -> AutoresetMode:
     """Returns the mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
-
-    Args:
-        mode: The value of the argument.
-        name: The name of the argument in the error.
 
     Raises:
         ValueError: The mode does not exist. (The first words are Gymnasium's.)
@@ -66,7 +62,7 @@ def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode
         return AutoresetMode(mode)
     except ValueError as error:
         modes = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
-        raise ValueError(f"{error}: `{name}` must be one of {modes}.") from None
+        raise ValueError(f"{error}: `autoreset_mode` must be one of {modes}.") from None
 
 
 def mode_of(envs: Any) -> AutoresetMode:

@@ -33,7 +33,8 @@ class SimulationArrays:
     """The arrays of the simulations of all rows, by name and by row.
 
     MuJoCo's arrays stay where they are as long as their row exists. Their addresses are looked up
-    once; then Rust copies the arrays of many rows at once.
+    once; then Rust copies the arrays of many rows at once. So rows are kept until others follow:
+    between the halves of a step, Rust has already dropped those that it replaced.
     """
 
     def __init__(self, mujoco: ModuleType, rows: Rows, numbers: Sequence[int]) -> None:
@@ -41,7 +42,8 @@ class SimulationArrays:
         self._mujoco = mujoco
         self._rows = rows
         self._numbers = np.array(numbers, np.int64)
-        self._integers = rows[int(numbers[0])].integers.keys()
+        self._kept = [rows[int(number)] for number in numbers]
+        self._integers = self._kept[0].integers.keys()
         #: Address in each row, dtype and shape, by name.
         self._known: dict[str, tuple[NDArray[np.int64], np.dtype[Any], tuple[int, ...]]] = {}
 
@@ -51,8 +53,9 @@ class SimulationArrays:
         changed = present != self._numbers[rows]
         for row, number in zip(rows[changed], present[changed], strict=True):
             self._numbers[row] = number
+            self._kept[row] = followed = self._rows[int(number)]
             for name, (addresses, _, _) in self._known.items():
-                addresses[row] = _array(self._rows[int(number)], name).ctypes.data
+                addresses[row] = _array(followed, name).ctypes.data
 
     def read(self, name: str, rows: NDArray[np.int64] | slice) -> NDArray[Any]:
         """Returns copies of an array of these rows, ``(len(rows), *shape)``.
@@ -89,7 +92,7 @@ class SimulationArrays:
         if known is None:
             if name not in self._integers:
                 self._check(name)
-            arrays = [_array(self._rows[int(number)], name) for number in self._numbers]
+            arrays = [_array(row, name) for row in self._kept]
             addresses = np.array([array.ctypes.data for array in arrays], np.int64)
             known = self._known[name] = (addresses, arrays[0].dtype, arrays[0].shape)
         return known

@@ -149,11 +149,12 @@ class Recording:
             segment.take_in(step)
             self._versions.append(version)
             failed = failed_rows(step[4]) if step[4] else None
-            if failed is not None:
-                step_of_all = sum(segment.steps for segment in self.segments) - 1
-                self._failed[step_of_all] = failed & ~step[2]  # a terminating step did not fail
             if self._of_agents:  # rows of absent agents are not transitions
-                self._failed[len(self._versions) - 1] = ~step[4]["acted"]
+                failed = ~step[4]["acted"]
+            elif failed is not None:
+                failed = failed & ~step[2]  # a terminating step did not fail
+            if failed is not None:
+                self._failed[len(self._versions) - 1] = failed
             self._settle(segment, step)
             if segment.copies:
                 calls.note()

@@ -33,7 +33,7 @@
 
 #[cfg(not(unix))]
 compile_error!(
-    "cartwheel-engine needs Linux or macOS: see its room `platform`. Environments alone build anywhere, \
+    "cartwheel-engine needs Linux or macOS: see its module `platform`. Environments alone build anywhere, \
      with `cartwheel = { default-features = false }`"
 );
 

@@ -31,7 +31,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
         nq + nv - Self::hidden(options)
     }
 
-    /// The arrays that [`Robot::observe`] finds in [`Stepper::observed`], besides those that every row
+    /// The arrays that [`Robot::observe`] finds in `Stepper::observed`, besides those that every row
     /// has by name.
     fn observed(options: &Self::Options) -> &[Observed] {
         let _ = options;

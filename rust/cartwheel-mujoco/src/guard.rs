@@ -26,7 +26,7 @@ use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel::{Error, Failure};
@@ -80,7 +80,7 @@ unsafe extern "C-unwind" fn on_error(message: *const c_char) {
         // SAFETY: a handler that was installed before ours gets what we got (invariants 1 and 3).
         return unsafe { before(message) };
     }
-    // `Release`, as every write of MuJoCo's variables here: MuJoCo reads them when it calls.
+    // `Release`, as in `put_in`.
     installed.library.user_error().store(null_mut(), Release);
     // SAFETY: a C string (invariant 1). Without a handler this ends the process.
     unsafe { installed.library.raise_error(message) };
@@ -136,8 +136,8 @@ fn variables(library: &Library) -> [&'static AtomicPtr<c_void>; 2] {
 }
 
 fn are_ours(library: &Library) -> bool {
-    // `Acquire` pairs with the exchanges in `put_in`: what they remembered is visible.
-    variables(library).map(|variable| variable.load(Acquire)) == ours()
+    // `Relaxed`: it only decides whether to put them in. What `put_in` remembers is behind the lock.
+    variables(library).map(|variable| variable.load(Relaxed)) == ours()
 }
 
 /// The handlers that were there before ours, and whose they are.
@@ -174,7 +174,9 @@ fn put_in(installed: &mut Option<Installed>, library: &Library) {
         (library.user_error(), error, &mut installed.error_before),
         (library.user_warning(), warning, &mut installed.warning_before),
     ] {
-        let found = variable.swap(ours, AcqRel); // pairs with the load in `are_ours`
+        // `Acquire` pairs with the write that put in what was found, which ours call; `Release` is for MuJoCo,
+        // which reads the variable when it calls.
+        let found = variable.swap(ours, AcqRel);
         if found != ours {
             *before = found;
         }
@@ -223,7 +225,7 @@ impl Drop for Handlers {
             for ((variable, ours), before) in
                 variables(&installed.library).into_iter().zip(ours()).zip(before)
             {
-                let _replaced = variable.compare_exchange(ours, before, AcqRel, Acquire);
+                let _replaced = variable.compare_exchange(ours, before, Release, Relaxed); // as in `put_in`
             }
         }
     }

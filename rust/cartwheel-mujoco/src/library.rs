@@ -8,8 +8,9 @@
 //!    functions and variables of these names in one loaded MuJoCo, 3.2 or newer, which stays loaded.
 //! 2. **Physics.** A [`Physics`] is a model and a data that was made from it. Both live as
 //!    long as it does, and no other code uses the data, or changes the model, during a call.
-//! 3. **Guards.** MuJoCo's errors unwind out of a call, so every call is made in a guard
-//!    (`guard.rs`).
+//! 3. **Guards.** Within a guard (`guard.rs`), an error of MuJoCo unwinds out of the call; elsewhere it ends the
+//!    process. So every call that computes is made in a guard. Reading and writing a state have no errors but for
+//!    a set of parts that MuJoCo does not know, and `Model::state_spec` is MuJoCo's own.
 #![expect(unsafe_code, reason = "calls a C library, see the invariants")]
 
 use std::collections::BTreeMap;

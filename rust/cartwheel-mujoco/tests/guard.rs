@@ -129,7 +129,7 @@ fn handlers_that_are_replaced_are_put_in_again_by_the_next_call() {
 }
 
 #[test]
-fn handlers_of_somebody_who_came_later_stay() {
+fn handlers_that_came_later_stay() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let registered = registered();
     put(foreign_handler());

@@ -41,7 +41,7 @@ pub struct OptionDoc {
     pub text: String,
 }
 
-/// The options of a constructor or of a reset: what [`options!`](crate::options) makes, or a type that
+/// The options of a constructor or of a reset: what [`options!`](crate::options!) makes, or a type that
 /// derives `Deserialize`.
 pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static {
     /// Documentation of the options, for listings such as `python -m cartwheel envs`. Those without

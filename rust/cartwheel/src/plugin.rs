@@ -5,7 +5,7 @@
 //! 1. **Attached.** `PyInit_…`, which a macro makes, is called by Python alone, while it imports the
 //!    library.
 
-/// Makes the static table of a library, without exporting it; [`plugin!`](crate::plugin) exports
+/// Makes the static table of a library, without exporting it; [`plugin!`](crate::plugin!) exports
 /// it. A Rust program that steps environments by their ids uses it.
 ///
 /// ```

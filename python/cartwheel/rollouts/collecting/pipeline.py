@@ -14,8 +14,6 @@ Two orders, :class:`~cartwheel.rollouts.collecting.pipeline_orders.Free` and
 policy gets next. Sending, receiving, complete rollouts and waiting rows are here.
 
 This file is above 500 lines because these four belong to one state machine.
-
-This file is above 500 lines because one state of the rows, with all its transitions, is here.
 """
 
 from __future__ import annotations

@@ -130,13 +130,6 @@ impl Autoreset {
         PhaseTag::from_byte(self.phases[row]).unwrap_or(PhaseTag::Unstarted) // it has no others
     }
 
-    /// Whether a step shows the last frame of the row again and does not call its environment.
-    pub fn is_frozen(&self, row: usize) -> bool {
-        self.mode == AutoresetMode::Disabled
-            && self.on_done == OnDone::Freeze
-            && self.phases[row] == OVER
-    }
-
     /// The transition of a row that is not stepped: reward 0, and the flags of its last step if it
     /// is over.
     pub fn last_transition(&self, row: usize) -> Transition {

@@ -140,7 +140,7 @@ impl InfoColumns {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not regular.
+    /// [`cartwheel_core::Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not regular.
     pub fn add_stream(
         &mut self,
         number: usize,

@@ -80,7 +80,7 @@ impl ActionMasks {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`].
+    /// [`cartwheel_core::Error::MalformedInfo`].
     pub fn is_in(&self, stream: &[u8]) -> Result<bool, Error> {
         let mut reader = InfoReader::new(stream, 0);
         while let Some(record) = reader.record()? {
@@ -101,7 +101,7 @@ impl ActionMasks {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`].
+    /// [`cartwheel_core::Error::MalformedInfo`].
     pub fn add_stream(&mut self, stream: &[u8]) -> Result<(), Error> {
         let mut reader = InfoReader::new(stream, 0);
         while let Some(record) = reader.record()? {

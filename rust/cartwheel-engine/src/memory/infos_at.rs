@@ -1,4 +1,4 @@
-//! Location of the infos of a row that was sent.
+//! The word of a batch that says where the infos of a row that was sent are.
 
 /// Location of the infos of a row that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

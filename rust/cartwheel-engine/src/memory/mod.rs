@@ -40,7 +40,7 @@
 //! 7. **Payload.** Every bit pattern of the payload is valid for the type it is read as: numbers
 //!    are copied as bytes, flags are read as `u8` and compared with zero, and nothing read from
 //!    shared memory is used as an index without a bounds check.
-//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::make_private`], only where
+//! 8. **Private copies.** Slabs and rollouts are made private in place, by [`Sharing::make_private`], only where
 //!    nothing waits any longer for what a worker writes: in a forked child, and when a pool has
 //!    ended its workers. Where another thread might read zeros meanwhile
 //!    (`platform::MAKES_PRIVATE_AT_ONCE`), only in a forked child, before it starts a thread.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::space::{Layout, Leaf, PAGE};
+use crate::space::{LEAF_ALIGN, Layout, Leaf, PAGE};
 
 /// The sizes of a pool's memory. Pool and workers compute every offset from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +28,21 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A plan for these shards: batches of all rows without observations, actions and final
+    /// observations, the smallest regions for infos, and as few slabs as there can be.
+    pub fn new(shards: Vec<Range<usize>>) -> Self {
+        Self {
+            observations: Vec::new(),
+            actions: Vec::new(),
+            batch_size: shards.last().map_or(0, |shard| shard.end),
+            shards,
+            max_slabs: 2,
+            info_bytes: LEAF_ALIGN,
+            dense_finals: false,
+            reward_width: 1,
+        }
+    }
+
     /// Rows of all shards.
     pub fn rows(&self) -> usize {
         self.shards.last().map_or(0, |shard| shard.end)

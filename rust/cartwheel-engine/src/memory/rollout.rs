@@ -58,7 +58,7 @@ impl RolloutMemory {
     ///
     /// # Safety
     ///
-    /// As for [`Mapping::part`].
+    /// As for [`Mapping::make_private`].
     pub(super) unsafe fn make_private(&self) -> Result<(), Error> {
         // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };

@@ -69,7 +69,7 @@ impl SlabMemory {
         known.filter_map(|(index, rollout)| Some((index, Arc::clone(rollout.as_ref()?)))).collect()
     }
 
-    /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
+    /// Makes slabs and rollouts private to this process, see [`super::Sharing::make_private`].
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! The operating system. No other room of this crate calls it, except through `std`.
+//! The operating system. No other module of this crate calls it, except through `std`.
 //!
 //! There are two implementations. `linux` is chosen on Linux, `portable` on every other Unix, and on
 //! Linux with the feature `portable`, which is how it is tested. `README.md` compares them. The mode of
@@ -12,7 +12,7 @@
 //! 1. An address that is given back or replaced here is the caller's: a whole mapping made by `pages`,
 //!    of this length, into which nothing else maps; where pages are given back, a part of one.
 //! 2. While memory is made private, no other thread of this process reads or writes it, unless
-//!    [`MAKES_PRIVATE_AT_ONCE`]. What other processes write meanwhile has no meaning here.
+//!    `MAKES_PRIVATE_AT_ONCE`. What other processes write meanwhile has no meaning here.
 
 mod by_id;
 mod floats;

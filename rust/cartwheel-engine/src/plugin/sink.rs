@@ -62,7 +62,7 @@ impl Bytes {
     /// # Errors
     ///
     /// The plugin's length, when it is beyond the capacity or before the bytes that were there: then
-    /// the plugin wrote outside of the sink, or spoilt what it has no right to change.
+    /// the plugin wrote outside of the sink, or changed what it has no right to change.
     pub(crate) fn lend<T>(&mut self, call: impl FnOnce(*mut Sink) -> T) -> Result<T, String> {
         let Self { room, len } = self;
         let sink = Sink {

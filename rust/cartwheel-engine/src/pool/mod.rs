@@ -26,7 +26,7 @@
 //!    of a dead worker, whose places are not written any more, is a committed place read before that.
 //! 4. **Infos** are loaded while the pool is open and no task is pending, those of a row while it is
 //!    not in flight (memory 6).
-//! 5. **Parting.** A pool that closes makes its memory private after its worker processes have
+//! 5. **Private copies.** A pool that closes makes its memory private after its worker processes have
 //!    ended or were killed; it reads no slab that one of them was filling (memory 8).
 
 mod broken;
@@ -78,9 +78,10 @@ use watchdog::Watchdog;
 pub use workers::Workers;
 
 /// The consequence of a worker process's death.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnDeath {
     /// The pool can only be closed.
+    #[default]
     Break,
     /// Another process can replace it, see [`Pool::resume`], before anything else is received.
     Resume,
@@ -88,8 +89,8 @@ pub enum OnDeath {
     Defer,
 }
 
-/// Settings for the rows of a pool and for waits.
-#[derive(Debug, Clone, Copy)]
+/// Settings for the rows of a pool and for waits. By default nothing is refused, and no wait polls.
+#[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
@@ -101,8 +102,7 @@ pub struct Policy {
     pub on_death: OnDeath,
     /// Poll for a result before sleeping.
     pub spin: bool,
-    /// A step of all rows is done by halves: [`Call::Step`](crate::Call::Step) and
-    /// [`Call::Settle`](crate::Call::Settle). See
+    /// A step of all rows is done by halves: [`Call::Step`] and [`Call::Settle`]. See
     /// [`ShardSettings::has_external_rewards`](crate::native::ShardSettings::has_external_rewards).
     pub has_external_rewards: bool,
 }
@@ -227,11 +227,6 @@ impl Pool {
     /// The call that has begun and not finished.
     pub fn pending(&self) -> Option<Call> {
         self.pending.as_ref().map(|pending| pending.call)
-    }
-
-    /// Whether the pool was closed.
-    pub fn is_closed(&self) -> bool {
-        self.closed
     }
 }
 

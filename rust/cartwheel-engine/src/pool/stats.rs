@@ -226,16 +226,7 @@ mod tests {
     use crate::wake::Scope;
 
     fn metered(shards: Vec<Range<usize>>, batch_size: usize) -> (Memory, Meter) {
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards,
-            batch_size,
-            max_slabs: 2,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
-        };
+        let plan = Plan { batch_size, ..Plan::new(shards) };
         let (memory, _) = Memory::new(plan, Scope::Private).expect("a little memory");
         let open = memory.plan().open_batches();
         let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));

@@ -101,7 +101,7 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// As for [`SlabPool::acquire`].
+    /// As for [`SlabPool::acquire`](crate::memory::SlabPool::acquire).
     pub(super) unsafe fn slab_to_fill(&mut self) -> Result<Option<Lease>, Error> {
         if let Some(parked) = self.parked.take() {
             return Ok(Some(parked.unpark()));
@@ -195,9 +195,11 @@ impl Pool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use cartwheel_core::schedule;
+
     use super::*;
     use crate::memory::Plan;
-    use crate::pool::{OnDeath, Policy};
+    use crate::pool::Policy;
     use crate::protocol::Memory;
     use crate::wake::Scope;
     use crate::worker::{Report, Shard, Task};
@@ -220,23 +222,10 @@ mod tests {
     fn sends_use_up_no_task_numbers() {
         // Numbers repeat after 2^29 tasks. If sends counted, a task after many of them could have the
         // number of the task before, and pass for acknowledged before any row was stepped.
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards: cartwheel_core::schedule::shards(2, 1),
-            batch_size: 2,
-            max_slabs: 4,
-            info_bytes: 8,
-            dense_finals: false,
-            reward_width: 1,
-        };
-        let (refuse_over, refuse_unstarted, spin, has_external_rewards) =
-            (false, false, false, false);
-        let on_death = OnDeath::Break;
-        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, has_external_rewards };
+        let plan = Plan { max_slabs: 4, ..Plan::new(schedule::shards(2, 1)) };
         let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
         let own = Workers::Inline(tokens.workers.remove(0), Box::new(Silent));
-        let mut pool = Pool::new(tokens.pool, own, policy).unwrap();
+        let mut pool = Pool::new(tokens.pool, own, Policy::default()).unwrap();
         pool.sending(Call::Reset, None).unwrap().send(0).unwrap();
         pool.finish(Call::Reset, None, &mut || false).unwrap();
         let before = pool.task;

@@ -33,7 +33,7 @@ pub(super) enum Awaited {
     /// The rows of this batch from place `first` to before place `end` have arrived; those before
     /// `first` were handed out.
     Rows { batch: u64, first: usize, end: usize },
-    /// The row of this place of this batch has arrived, or another thread [wakes](Waker) the pool.
+    /// The row of this place of this batch has arrived, or another thread [wakes](super::Waker) the pool.
     Row { batch: u64, place: usize },
     /// Another thread wakes the pool.
     Wake,
@@ -145,7 +145,7 @@ impl Pool {
         outcome?;
         match awaited {
             Awaited::Rows { batch, .. } | Awaited::Row { batch, .. } if self.is_look_due() => {
-                let dead = self.dead_beside(awaited, batch);
+                let dead = self.dead_after_batch(awaited, batch);
                 dead.map_or(Ok(()), |dead| Err(self.note_death(dead)))
             }
             _ => Ok(()), // all workers have acknowledged the task; those stepped here cannot die
@@ -160,7 +160,7 @@ impl Pool {
 
     /// Checks the health of workers although batch number `batch` is complete. Returns a worker that
     /// died, after the rows were handed out that were complete when its death was noticed.
-    fn dead_beside(&mut self, awaited: Awaited, batch: u64) -> Option<usize> {
+    fn dead_after_batch(&mut self, awaited: Awaited, batch: u64) -> Option<usize> {
         let Some(dead) = self.dead(awaited) else {
             self.look.whole_before = None;
             return None;

@@ -86,16 +86,7 @@ mod tests {
 
     #[test]
     fn a_thread_pool_wants_a_processor_for_each_thread_and_not_for_each_shard() {
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards: fine_shards(32, 2, 1),
-            batch_size: 32,
-            max_slabs: 2,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
-        };
+        let plan = Plan::new(fine_shards(32, 2, 1));
         let (memory, tokens) = Memory::new(plan, Scope::Private).expect("a little memory");
         let shards = memory.plan().shards.len();
         assert!(shards > 2);

@@ -9,7 +9,9 @@
 //! 1. **Life.** A [`Mapping`] stays mapped, with its length, as long as any value holds it:
 //!    invariant 1 of [`crate::memory`].
 //! 2. **Control words** are only ever accessed as atomics, on both sides: invariant 2 of
-//!    [`crate::memory`].
+//!    [`crate::memory`]. All of them consist of atomics, for which every bit pattern is valid.
+//! 3. **Places.** A mapping begins on a page. `Offsets` lays words out on multiples of their alignment, and
+//!    `Control::new` checks that they fit; a signature ends a mapping whose size is a multiple of its alignment.
 #![expect(unsafe_code, reason = "views mapped bytes as atomics, see the invariants")]
 
 use std::ops::Range;
@@ -42,7 +44,7 @@ pub(crate) struct Header {
     pub(crate) doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the last one to count itself rings.
     pub(crate) remaining: Latch,
-    /// The next ticket, see [`super::arrivals`].
+    /// The next ticket, see [`super::batch_ring`].
     tickets: Tickets,
     /// The state of the pool's caller, on a cache line of its own.
     pub(crate) caller: Caller,
@@ -221,8 +223,7 @@ impl Control {
         let end = mapping.len();
         let place = mapping.at(end - size_of::<Signature>()..end).cast::<Signature>();
         debug_assert!(place.is_aligned(), "the size is a multiple of its alignment");
-        // SAFETY: a `Signature` of atomics at an aligned place of the mapping, which is borrowed
-        // (invariant 1).
+        // SAFETY: a `Signature` at an aligned place of the mapping, which is borrowed (invariants 1 to 3).
         unsafe { place.as_ref() }
     }
 
@@ -239,8 +240,7 @@ impl Control {
     pub(crate) fn header(&self) -> &Header {
         let place = self.mapping.at(0..size_of::<Header>()).cast::<Header>();
         debug_assert!(place.is_aligned(), "a mapping starts on a page");
-        // SAFETY: inside the mapping and aligned; the mapping outlives `self` (invariant 1), and a
-        // `Header` consists of atomics, for which zeros are valid (invariant 2).
+        // SAFETY: a `Header` at the beginning of the mapping, which outlives `self` (invariants 1 to 3).
         unsafe { place.as_ref() }
     }
 
@@ -254,7 +254,7 @@ impl Control {
         let start = self.offsets.slots + worker * size_of::<Slot>();
         let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
         debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
-        // SAFETY: a `Slot` of atomics at an aligned place of the mapping (invariant 1).
+        // SAFETY: a `Slot` at an aligned place of the mapping (invariants 1 to 3).
         unsafe { place.as_ref() }
     }
 
@@ -269,7 +269,7 @@ impl Control {
         let place =
             self.mapping.at(start..start + size_of::<EventCountLine>()).cast::<EventCountLine>();
         debug_assert!(place.is_aligned(), "event counts lie on multiples of their alignment");
-        // SAFETY: a line of atomics at an aligned place of the mapping (invariant 1).
+        // SAFETY: a line at an aligned place of the mapping (invariants 1 to 3).
         let EventCountLine(event_count) = unsafe { place.as_ref() };
         event_count
     }
@@ -280,7 +280,7 @@ impl Control {
         let place = self.mapping.at(start..start + count * size_of::<OpenBatch>());
         let place = place.cast::<OpenBatch>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
-        // SAFETY: `count` values of atomics at an aligned place of the mapping (invariant 1).
+        // SAFETY: `count` batches at an aligned place of the mapping (invariants 1 to 3).
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         BatchRing {
             tickets: &self.header().tickets,
@@ -297,7 +297,7 @@ impl Control {
         let place =
             self.mapping.at(start..start + count * size_of::<PlaceState>()).cast::<PlaceState>();
         debug_assert!(place.is_aligned(), "place states lie on multiples of their alignment");
-        // SAFETY: `count` words at an aligned place of the mapping (invariant 1).
+        // SAFETY: `count` words at an aligned place of the mapping (invariants 1 to 3).
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
@@ -314,7 +314,7 @@ impl Control {
             queues + first * size_of::<Entry>()..queues + (first + count) * size_of::<Entry>();
         let place = self.mapping.at(bytes).cast::<Entry>();
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
-        // SAFETY: `count` entries of atomics at an aligned place of the mapping (invariant 1).
+        // SAFETY: `count` entries at an aligned place of the mapping (invariants 1 to 3).
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         RowQueue { ends: &self.slot(worker).queue, entries }
     }
@@ -335,11 +335,11 @@ impl Control {
         let bytes = at + start * size_of::<SentCount>()..at + end * size_of::<SentCount>();
         let sent = self.mapping.at(bytes).cast::<SentCount>();
         debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");
-        // SAFETY: `ShardCounts` of atomics at an aligned place of the mapping (invariant 1).
+        // SAFETY: `ShardCounts` at an aligned place of the mapping (invariants 1 to 3).
         let shard = unsafe { shard.as_ref() };
-        // SAFETY: one `RowCounts` for each row of the shard, at an aligned place (invariant 1).
+        // SAFETY: one `RowCounts` for each row of the shard, at an aligned place (invariants 1 to 3).
         let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
-        // SAFETY: one counter for each row of the shard, at an aligned place (invariant 1).
+        // SAFETY: one counter for each row of the shard, at an aligned place (invariants 1 to 3).
         let sent = unsafe { std::slice::from_raw_parts(sent.as_ptr(), end - start) };
         Counters { shard, rows, sent }
     }

@@ -80,7 +80,7 @@ fn mortal(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Words> {
 
 /// Worker 0 delivers two rows, at most `max` at once, and dies after `accesses` accesses, while
 /// worker 1 delivers one row.
-fn dies_beside_another(
+fn dies_next_to_another(
     accesses: u32,
     max: usize,
     batch_size: usize,
@@ -110,20 +110,20 @@ fn dies_beside_another(
 #[test]
 fn rows_with_given_places_arrive_once_wherever_their_worker_dies() {
     for max in [1, 2] {
-        every_death(move |accesses| dies_beside_another(accesses, max, 3, Some([0, 2])));
+        every_death(move |accesses| dies_next_to_another(accesses, max, 3, Some([0, 2])));
     }
 }
 
 #[test]
 fn rows_without_places_arrive_once_wherever_their_worker_dies() {
     for max in [1, 2] {
-        every_death(move |accesses| dies_beside_another(accesses, max, 2, None));
+        every_death(move |accesses| dies_next_to_another(accesses, max, 2, None));
     }
 }
 
 #[test]
 fn rows_of_three_batches_arrive_once_wherever_their_worker_dies() {
-    every_death(|accesses| dies_beside_another(accesses, 1, 1, None));
+    every_death(|accesses| dies_next_to_another(accesses, 1, 1, None));
 }
 
 /// Both workers die, worker 1 after `other` accesses. Returns whether worker 0 died.
@@ -192,7 +192,7 @@ fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
 
 /// A worker with two rows dies after `accesses` accesses while the pool polls once, and sends the first
 /// row again if it came.
-fn dies_beside_a_part(accesses: u32, are_dealt: bool) -> bool {
+fn dies_next_to_a_part(accesses: u32, are_dealt: bool) -> bool {
     let words = mortal(2, 2, 2);
     words.batches().open(0, 0);
     words.send_rows(0, 0..2, 7, are_dealt.then_some(0));
@@ -223,6 +223,6 @@ fn dies_beside_a_part(accesses: u32, are_dealt: bool) -> bool {
 #[test]
 fn rows_of_a_part_are_not_repeated_wherever_their_worker_dies() {
     for are_dealt in [false, true] {
-        every_death(move |accesses| dies_beside_a_part(accesses, are_dealt));
+        every_death(move |accesses| dies_next_to_a_part(accesses, are_dealt));
     }
 }

@@ -10,7 +10,7 @@
 //! 2^32.
 //!
 //! `Release` on `tail` publishes an entry, the row's action and the batches that were opened for it; it
-//! pairs with the `Acquire` in [`RowQueue::first`] and [`RowQueue::is_empty`].
+//! pairs with the `Acquire` in [`RowQueue::first`].
 
 use std::ops::Range;
 

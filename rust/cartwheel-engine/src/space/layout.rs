@@ -298,7 +298,7 @@ impl<'a> BatchLayout<'a> {
         self.first.leaves[leaf].row_bytes
     }
 
-    /// Offset of leaf `leaf` in the slab, a multiple of [`LEAF_ALIGN`].
+    /// Offset of leaf `leaf` in the slab: a multiple of [`LEAF_ALIGN`], and in a rollout of an element.
     pub fn leaf_offset(self, leaf: usize) -> usize {
         let place = &self.first.leaves[leaf];
         place.start + self.moved(place.moved_by)

@@ -74,7 +74,7 @@ pub trait Shard: Any + Send + std::fmt::Debug {
         Report { failed: true, spilled: false }
     }
 
-    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`ThreadPool`] calls it
+    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`ThreadPool`](super::ThreadPool) calls it
     /// before, because its shards report everything in memory.
     fn flush(&mut self, report: Report);
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::memory::Plan;
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Report, Shard, Task, ThreadPool, ThreadPoolSettings};
@@ -51,29 +51,14 @@ impl Shard for Row {
 
 #[test]
 fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
-    let plan = Plan {
-        observations: vec![],
-        actions: vec![],
-        shards: fine_shards(ROWS, 2, 1),
-        batch_size: ROWS,
-        max_slabs: 2,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
-    };
+    let plan = Plan::new(fine_shards(ROWS, 2, 1));
     assert_eq!(plan.shards.len(), ROWS, "a shard for each row");
     let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
     let shared = Arc::new((Mutex::new(Batch::default()), Condvar::new()));
     let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn Shard>);
     let settings = ThreadPoolSettings { threads: 2, spin: true, affinity_offset: None };
     let thread_pool = ThreadPool::new(tokens.workers, shards.collect(), settings).unwrap();
-    let policy = Policy {
-        refuse_over: false,
-        refuse_unstarted: false,
-        on_death: OnDeath::Break,
-        spin: true,
-        has_external_rewards: false,
-    };
+    let policy = Policy { spin: true, ..Policy::default() };
     let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap();
     // Resets are shared like steps, and wake every thread whatever a wake-up costs on this machine.
     for longest in 0..ROWS {

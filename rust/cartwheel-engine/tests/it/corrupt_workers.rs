@@ -49,16 +49,7 @@ struct Fixture {
 
 impl Fixture {
     fn new(batch_size: usize) -> Self {
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards: shards(ROWS, 2),
-            batch_size,
-            max_slabs: MAX_SLABS,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
-        };
+        let plan = Plan { batch_size, max_slabs: MAX_SLABS, ..Plan::new(shards(ROWS, 2)) };
         let (memory, tokens) = Memory::new(plan, Scope::Shared).unwrap();
         // SAFETY: the test writes numbers and words, for which any bits are valid, as a corrupt
         // worker would.
@@ -70,13 +61,7 @@ impl Fixture {
             std::thread::spawn(move || serve(token, &mut shard, false))
         });
         let threads = threads.collect();
-        let policy = Policy {
-            refuse_over: false,
-            refuse_unstarted: false,
-            on_death: OnDeath::Resume,
-            spin: false,
-            has_external_rewards: false,
-        };
+        let policy = Policy { on_death: OnDeath::Resume, ..Policy::default() };
         let pool = Pool::new(tokens.pool, Workers::Threads, policy).unwrap();
         Self { pool, slabs, arrived, threads }
     }

@@ -67,24 +67,15 @@ fn plan_of(batch_size: usize) -> Plan {
     Plan {
         observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-        shards: shards(ROWS, 2),
         batch_size,
         max_slabs: 32,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(shards(ROWS, 2))
     }
 }
 
 fn policy(on_death: OnDeath) -> Policy {
     // No waiter polls before it sleeps: every hand-over needs a wake-up.
-    Policy {
-        refuse_over: false,
-        refuse_unstarted: false,
-        on_death,
-        spin: false,
-        has_external_rewards: false,
-    }
+    Policy { on_death, ..Policy::default() }
 }
 
 fn finish(pool: &mut Pool, call: Call) -> Result<Received, Error> {
@@ -394,7 +385,7 @@ fn every_row_arrives_once_before_whichever_access_both_workers_die() {
 
 /// Worker 0 stops before an access, and worker 1 dies before the same one. The pool needs no worker
 /// but the dead one to know what that one left.
-fn step_beside_a_stopped_worker(batch_size: usize, access: u32) -> Fate {
+fn step_next_to_a_stopped_worker(batch_size: usize, access: u32) -> Fate {
     let failpoints = ["stop", "die"].map(|failpoint| format!("{failpoint}_before_access={access}"));
     let failpoints = failpoints.each_ref().map(String::as_str);
     let mut envs = Processes::with_failpoints(batch_size, failpoints, OnDeath::Resume);
@@ -432,9 +423,9 @@ fn step_beside_a_stopped_worker(batch_size: usize, access: u32) -> Fate {
 }
 
 #[test]
-fn a_death_is_settled_while_the_worker_beside_it_is_stopped() {
+fn a_death_is_settled_while_the_worker_next_to_it_is_stopped() {
     let deaths = |batch_size| {
-        let fates = (1..35).map(|access| step_beside_a_stopped_worker(batch_size, access));
+        let fates = (1..35).map(|access| step_next_to_a_stopped_worker(batch_size, access));
         fates.filter(|fate| *fate == Fate::Followed).count()
     };
     for deaths in [2, ROWS].map(|batch_size| std::thread::spawn(move || deaths(batch_size))) {

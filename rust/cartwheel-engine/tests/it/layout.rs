@@ -149,16 +149,8 @@ fn dtypes_are_found_again_by_tag_and_by_name() {
 
 /// A plan of one shard; tests change its sizes.
 fn plan(rows: usize, batch_size: usize) -> Plan {
-    Plan {
-        observations: vec![],
-        actions: vec![],
-        shards: vec![0..rows; 1],
-        batch_size,
-        max_slabs: rows.div_ceil(batch_size).saturating_add(1),
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
-    }
+    let max_slabs = rows.div_ceil(batch_size).saturating_add(1);
+    Plan { batch_size, max_slabs, ..Plan::new(vec![0..rows; 1]) }
 }
 
 fn leaf(shape: &[usize]) -> Leaf {

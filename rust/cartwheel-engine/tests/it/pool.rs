@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::{fine_shards, shards};
 use cartwheel_engine::memory::{InfosAt, Plan};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
+use cartwheel_engine::pool::{Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
@@ -63,13 +63,9 @@ struct Fixture {
     entered: Vec<Receiver<()>>,
 }
 
-const POLICY: Policy = Policy {
-    refuse_over: false,
-    refuse_unstarted: false,
-    on_death: OnDeath::Break,
-    spin: true,
-    has_external_rewards: false,
-};
+fn spinning() -> Policy {
+    Policy { spin: true, ..Policy::default() }
+}
 
 impl Fixture {
     /// `workers = 0` steps inline.
@@ -77,19 +73,15 @@ impl Fixture {
         let plan = Plan {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-            shards: shards(rows, workers.max(1)),
-            batch_size: rows,
             max_slabs,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
+            ..Plan::new(shards(rows, workers.max(1)))
         };
         let (memory, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
         let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         if workers == 0 {
             let shard = Box::new(Counting { steps: vec![0; rows], gate: None });
             let workers = Workers::Inline(tokens.workers.remove(0), shard);
-            let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
+            let pool = Pool::new(tokens.pool, workers, spinning()).unwrap();
             return Self { pool, threads, gates: open, entered };
         }
         for (token, rows) in tokens.workers.into_iter().zip(&memory.plan().shards) {
@@ -101,7 +93,7 @@ impl Fixture {
             let mut shard = Counting { steps: vec![0; rows.len()], gate };
             threads.push(std::thread::spawn(move || serve(token, &mut shard, true)));
         }
-        let pool = Pool::new(tokens.pool, Workers::Threads, POLICY).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::Threads, spinning()).unwrap();
         Self { pool, threads, gates: open, entered }
     }
 
@@ -110,12 +102,8 @@ impl Fixture {
         let plan = Plan {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-            shards: fine_shards(rows, threads, 1),
-            batch_size: rows,
             max_slabs: 4,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
+            ..Plan::new(fine_shards(rows, threads, 1))
         };
         let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let shard = |rows: &std::ops::Range<usize>| -> Box<dyn Shard> {
@@ -124,7 +112,7 @@ impl Fixture {
         let shards = memory.plan().shards.iter().map(shard).collect();
         let settings = ThreadPoolSettings { threads, spin: true, affinity_offset: Some(0) };
         let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
         Self { pool, threads: Vec::new(), gates: Vec::new(), entered: Vec::new() }
     }
 
@@ -301,23 +289,11 @@ impl Shard for Over {
 #[test]
 fn rows_that_are_over_are_refused_before_anything_is_published() {
     let plan = Plan {
-        observations: vec![],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-        shards: shards(2, 1),
-        batch_size: 2,
-        max_slabs: 2,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(shards(2, 1))
     };
     let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy {
-        refuse_over: true,
-        refuse_unstarted: false,
-        on_death: OnDeath::Break,
-        spin: false,
-        has_external_rewards: false,
-    };
+    let policy = Policy { refuse_over: true, ..Policy::default() };
     let workers = Workers::Inline(tokens.workers.remove(0), Box::new(Over));
     let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
     pool.begin(Call::Step, 0).unwrap();
@@ -386,13 +362,7 @@ fn infos_are_not_read_while_a_call_is_pending() {
 fn shared_memory_is_attached_only_with_its_own_plan() {
     let plan = |rows| Plan {
         observations: vec![Leaf { dtype: DType::U8, shape: vec![4] }],
-        actions: vec![],
-        shards: shards(rows, 2),
-        batch_size: rows,
-        max_slabs: 2,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(shards(rows, 2))
     };
     let (memory, _) = Memory::new(plan(600), Scope::Shared).unwrap();
     let attached = |plan| {
@@ -428,16 +398,7 @@ impl Shard for Slow {
 
 /// The tokens of memory for 16 shards of one row each.
 fn tokens_of_a_thread_pool() -> Tokens {
-    let plan = Plan {
-        observations: vec![],
-        actions: vec![],
-        shards: fine_shards(16, 2, 1),
-        batch_size: 16,
-        max_slabs: 2,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
-    };
+    let plan = Plan::new(fine_shards(16, 2, 1));
     Memory::new(plan, Scope::Private).unwrap().1
 }
 
@@ -449,7 +410,7 @@ fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
     let shards = (0..16).map(|_| slow()).collect();
     let settings = ThreadPoolSettings { threads: 2, spin: true, affinity_offset: None };
     let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
     let mut step = || {
         pool.begin(Call::Step, 0).unwrap();
         pool.finish(Call::Step, None, &mut || false).unwrap();
@@ -498,7 +459,7 @@ fn a_thread_that_is_late_at_the_close_of_its_thread_pool_finishes_its_shard_and_
     drop(enter);
     let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
     let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
     pool.begin(Call::Reset, 0).unwrap(); // the caller runs no shard
     let at = entered.recv().unwrap();
     assert_eq!(pool.close(Duration::ZERO), [1], "the thread is inside an environment");
@@ -530,16 +491,7 @@ impl Shard for Broken {
 #[test]
 fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
     for threads in [None, Some(1), Some(2)] {
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards: shards(4, 4),
-            batch_size: 4,
-            max_slabs: 2,
-            info_bytes: 64,
-            dense_finals: false,
-            reward_width: 1,
-        };
+        let plan = Plan::new(shards(4, 4));
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();
         let workers = if let Some(threads) = threads {
@@ -552,7 +504,7 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
             serving.extend(threads.map(serve));
             Workers::Threads
         };
-        let mut pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
+        let mut pool = Pool::new(tokens.pool, workers, spinning()).unwrap();
         for _ in 0..3 {
             for call in [Call::Reset, Call::Step] {
                 pool.begin(call, 0).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cartwheel_engine::memory::{Lease, Plan, RolloutLease};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
@@ -38,21 +38,10 @@ impl Shard for Counting {
 fn pool(scope: Scope) -> Pool {
     let plan = Plan {
         observations: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-        actions: vec![],
-        shards: vec![0..1; 1],
-        batch_size: 1,
         max_slabs: 4,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(vec![0..1; 1])
     };
-    let policy = Policy {
-        refuse_over: false,
-        refuse_unstarted: false,
-        on_death: OnDeath::Break,
-        spin: false,
-        has_external_rewards: false,
-    };
+    let policy = Policy::default();
     let (_, mut tokens) = Memory::new(plan, scope).unwrap();
     let own = tokens.workers.remove(0);
     Pool::new(tokens.pool, Workers::Inline(own, Box::<Counting>::default()), policy).unwrap()

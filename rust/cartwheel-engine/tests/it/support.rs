@@ -9,7 +9,7 @@ use cartwheel_engine::native::{
     Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
 };
 use cartwheel_engine::plugin::{EnvKind, ResetOptions, find, register};
-use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{Event, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
@@ -110,12 +110,11 @@ impl Envs {
         let plan = Plan {
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
-            shards: shards(rows, workers.max(1)),
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
             dense_finals: settings.dense_finals,
-            reward_width: 1,
+            ..Plan::new(shards(rows, workers.max(1)))
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
@@ -132,11 +131,9 @@ impl Envs {
         }
         let workers = own.unwrap_or(Workers::Threads);
         let policy = Policy {
-            refuse_over: false,
             refuse_unstarted: true,
-            on_death: OnDeath::Break,
-            spin: false,
             has_external_rewards: settings.has_external_rewards,
+            ..Policy::default()
         };
         Self { pool: Pool::new(tokens.pool, workers, policy).unwrap(), mailboxes, threads }
     }
@@ -152,12 +149,11 @@ impl Envs {
         let plan = Plan {
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
-            shards: fine_shards(rows, threads, 1),
             batch_size,
             max_slabs: 8 + rows,
             info_bytes: 1 << 12,
             dense_finals: settings.dense_finals,
-            reward_width: 1,
+            ..Plan::new(fine_shards(rows, threads, 1))
         };
         let (mut mailboxes, mut own): (_, Vec<Box<dyn Shard>>) = (Vec::new(), Vec::new());
         for shard in &plan.shards {
@@ -168,13 +164,7 @@ impl Envs {
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let threads = ThreadPoolSettings { threads, spin: true, affinity_offset: None };
         let thread_pool = ThreadPool::new(tokens.workers, own, threads).unwrap();
-        let policy = Policy {
-            refuse_over: false,
-            refuse_unstarted: true,
-            on_death: OnDeath::Break,
-            spin: true,
-            has_external_rewards: false,
-        };
+        let policy = Policy { refuse_unstarted: true, spin: true, ..Policy::default() };
         let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap();
         Self { pool, mailboxes, threads: Vec::new() }
     }

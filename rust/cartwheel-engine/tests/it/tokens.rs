@@ -44,24 +44,13 @@ impl Shard for Numbered {
 fn plan(workers: usize) -> Plan {
     Plan {
         observations: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-        actions: vec![],
-        shards: shards(ROWS, workers),
-        batch_size: ROWS,
         max_slabs: 3,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
+        ..Plan::new(shards(ROWS, workers))
     }
 }
 
 fn policy(on_death: OnDeath) -> Policy {
-    Policy {
-        refuse_over: false,
-        refuse_unstarted: false,
-        on_death,
-        spin: false,
-        has_external_rewards: false,
-    }
+    Policy { on_death, ..Policy::default() }
 }
 
 fn inline(token: WorkerToken) -> Workers {

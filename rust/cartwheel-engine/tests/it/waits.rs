@@ -22,13 +22,6 @@ use crate::worker_process;
 const ROWS: usize = 6;
 /// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
-const POLICY: Policy = Policy {
-    refuse_over: false,
-    refuse_unstarted: false,
-    on_death: OnDeath::Break,
-    spin: false,
-    has_external_rewards: false,
-};
 
 /// Rows with nothing but transitions.
 #[derive(Debug)]
@@ -49,16 +42,7 @@ impl Shard for Plain {
 
 /// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
 fn plan(num_shards: usize, batch_size: usize) -> Plan {
-    Plan {
-        observations: vec![],
-        actions: vec![],
-        shards: shards(ROWS, num_shards),
-        batch_size,
-        max_slabs: 2 + ROWS,
-        info_bytes: 64,
-        dense_finals: false,
-        reward_width: 1,
-    }
+    Plan { batch_size, max_slabs: 2 + ROWS, ..Plan::new(shards(ROWS, num_shards)) }
 }
 
 /// A pool of the shards that `make` returns, and the threads that serve it.
@@ -71,7 +55,7 @@ impl Running {
     fn inline(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
         let (_, mut tokens) = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
         let workers = Workers::Inline(tokens.workers.remove(0), make());
-        let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
+        let pool = Pool::new(tokens.pool, workers, Policy::default()).unwrap();
         Self { pool, threads: Vec::new() }
     }
 
@@ -82,7 +66,8 @@ impl Running {
             ThreadPoolSettings { threads: 1 + others, spin: false, affinity_offset: None };
         let own = (0..3).map(|_| make()).collect();
         let thread_pool = ThreadPool::new(tokens.workers, own, settings).unwrap();
-        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
+        let pool =
+            Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), Policy::default()).unwrap();
         Self { pool, threads: Vec::new() }
     }
 
@@ -93,7 +78,7 @@ impl Running {
             std::thread::spawn(move || serve(token, shard.as_mut(), false))
         });
         let threads = threads.collect();
-        Self { pool: Pool::new(tokens.pool, Workers::Threads, POLICY).unwrap(), threads }
+        Self { pool: Pool::new(tokens.pool, Workers::Threads, Policy::default()).unwrap(), threads }
     }
 
     /// Closes the pool, whose threads end by themselves.
@@ -258,7 +243,7 @@ fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
         };
         let mut dying = start().env(DIES, "").spawn().unwrap();
         let workers = Workers::Processes(vec![ProcessHandle::new(dying.id()).unwrap()]);
-        let policy = Policy { on_death: OnDeath::Resume, ..POLICY };
+        let policy = Policy { on_death: OnDeath::Resume, ..Policy::default() };
         let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
         send(&mut pool, Call::Step);
         let died = pool.receive(Some(LIMIT), &mut || false);
@@ -346,7 +331,7 @@ fn rows_of_other_workers_are_received_while_one_is_dead_or_not_started() {
     };
     let mut first = start(0, false);
     let handles = vec![ProcessHandle::new(first.id()).unwrap(), ProcessHandle::absent()];
-    let policy = Policy { on_death: OnDeath::Defer, ..POLICY };
+    let policy = Policy { on_death: OnDeath::Defer, ..Policy::default() };
     let mut pool = Pool::new(tokens.pool, Workers::Processes(handles), policy).unwrap();
     pool.set_recv_order(RecvOrder::Done).unwrap();
     assert_eq!(pool.dead_workers(), [1]);

@@ -1,4 +1,4 @@
-//! Four poles in lanes: [`CartPole::step`] with the standard physics, for small angles.
+//! Four poles in lanes: `CartPole::step` with the standard physics, for small angles.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
 use super::{CartPole, PHYSICS};

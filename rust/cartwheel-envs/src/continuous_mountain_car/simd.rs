@@ -1,4 +1,4 @@
-//! Four cars in lanes: [`ContinuousMountainCar::step`] with the standard physics, for narrow states and
+//! Four cars in lanes: `ContinuousMountainCar::step` with the standard physics, for narrow states and
 //! forces within bounds.
 //!
 //! The state is `float32`. A sum or product of two of them that is rounded to `float64` and then to

@@ -1,4 +1,4 @@
-//! Four cars in lanes: [`MountainCar::step`] with the standard physics.
+//! Four cars in lanes: `MountainCar::step` with the standard physics.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
 use cartwheel::{Standard, Transition};

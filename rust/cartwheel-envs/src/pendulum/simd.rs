@@ -1,4 +1,4 @@
-//! Four pendulums in lanes: [`Pendulum::step`] with the standard physics.
+//! Four pendulums in lanes: `Pendulum::step` with the standard physics.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
 use std::f64::consts::PI;

@@ -5,9 +5,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A [`Avx2`] exists only where the processor was found to have `avx2` and `fma`: only
-//!    [`Avx2::detect`] makes one.
-//! 2. A [`Four`] and a [`Mask`] exist only where a `Avx2` does: they are made from one, or from
+//! 1. An [`Avx2`] exists only where the processor was found to have `avx2` and `fma`:
+//!    [`Avx2::detect`] makes one, and [`Four::of`], where a `Four` exists.
+//! 2. A [`Four`] and a [`Mask`] exist only where an `Avx2` does: they are made from one, or from
 //!    each other.
 //! 3. A [`Four`] is 32 bytes, as four floats are, and all bits are valid in both.
 //!

@@ -17,7 +17,7 @@ pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usi
     /// Computes one step of some environments from the cells of the arrays. `later` are numbers of
     /// the next step, zeros at first, which this step replaces.
     ///
-    /// Has to be `#[inline(always)]`, see [`vectors`].
+    /// Has to be `#[inline(always)]`, see [`Loops::run`].
     fn step(
         &self,
         now: &Step<'_, F>,

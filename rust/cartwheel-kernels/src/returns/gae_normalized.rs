@@ -16,7 +16,7 @@ use super::transitions::Transitions;
 /// A_t = (sum_n lambda^(n-1) G^(n)_t) / (sum_n lambda^(n-1)) - v_t,      returns = A + v
 /// ```
 ///
-/// In contrast, [`gae`](super::gae) gives the last of these returns the weight of all returns that
+/// In contrast, [`gae`](super::gae()) gives the last of these returns the weight of all returns that
 /// the rollout does not contain. The sums are computed backward:
 ///
 /// ```text

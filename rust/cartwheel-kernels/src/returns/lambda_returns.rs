@@ -16,7 +16,7 @@ use super::transitions::Transitions;
 /// ```
 ///
 /// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
-/// They equal `A + v` of [`gae`](super::gae). With the greatest action value as `v_next` they are
+/// They equal `A + v` of [`gae`](super::gae()). With the greatest action value as `v_next` they are
 /// the targets of Q(lambda) in PQN. Rows that are not valid get 0.
 ///
 /// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), section 12.8.

@@ -8,7 +8,7 @@
 //!
 //! One formula serves all modes: for each row (step `t` of environment `i`), an estimator gets the
 //! reward, the value of the *true* next observation, the two flags and whether the row is a
-//! transition. The mode only decides how [`next_values`] and [`valid_mask`] are built.
+//! transition. The mode only decides how [`next_values()`] and [`valid_mask()`] are built.
 //!
 //! * After a terminated episode the value is 0. After a truncated one it is the value of the last
 //!   observation; [`Bootstrap`] has the other choices. With both flags set the episode counts as

@@ -13,7 +13,7 @@ pub struct Transitions<'a, F> {
     pub rewards: TimeMajor<'a, F>,
     /// Ends of episodes.
     pub flags: Flags<'a>,
-    /// Rows that are transitions, as [`valid_mask`](super::valid_mask) writes them; `None`: all.
+    /// Rows that are transitions, as [`valid_mask`](super::valid_mask()) writes them; `None`: all.
     /// Other rows may hold anything, in every array.
     pub valid: Option<TimeMajor<'a, u8>>,
     /// The discount.

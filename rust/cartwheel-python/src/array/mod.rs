@@ -43,7 +43,6 @@ use numpy::{
     Element, PY_ARRAY_API, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
     PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 pub(crate) use crate::array::block::Block;
@@ -401,13 +400,15 @@ pub(crate) fn rollout_view<'py>(
     unsafe { make_over(owner, dtype, steps, shape, first) }
 }
 
-/// NumPy's maximum number of dimensions, and one for the rows; then the number that usual arrays
-/// have.
-const MAX_DIMENSIONS: usize = 65;
+/// Dimensions for which an array needs no allocation of its lengths.
 const USUAL_DIMENSIONS: usize = 5;
 
 /// An array of shape `[rows, *shape]`, or `shape`, over `memory`, or with memory of its own that is
 /// not initialized; and the address of its first element.
+///
+/// # Errors
+///
+/// NumPy's: it has no memory for it, or no arrays of so many dimensions.
 ///
 /// # Safety
 ///
@@ -420,18 +421,13 @@ unsafe fn make<'py>(
     shape: &[usize],
     memory: Option<NonNull<u8>>,
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
-    // A step makes several arrays, and clearing space for the maximum number of dimensions would
-    // cost time.
     let (mut usual, mut many) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
     let first = usize::from(rows.is_some());
     let dims = if first + shape.len() <= USUAL_DIMENSIONS {
         &mut usual[..]
-    } else if first + shape.len() <= MAX_DIMENSIONS {
-        many.resize(MAX_DIMENSIONS, 0);
-        &mut many[..]
     } else {
-        let text = format!("an array cannot have {} dimensions", shape.len());
-        return Err(PyValueError::new_err(text));
+        many.resize(first + shape.len(), 0);
+        &mut many[..]
     };
     if let Some(rows) = rows {
         dims[0] = npy_intp::try_from(rows)?;

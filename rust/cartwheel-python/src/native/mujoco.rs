@@ -7,8 +7,8 @@
 //!    Python object, `keep_alive`, owns. It does not step or change them while a call to the
 //!    environments runs.
 //! 2. **Fields.** `cartwheel.mujoco.resets`, the only caller of [`copy_fields`], passes addresses of arrays of
-//!    rows that it keeps alive, of as many bytes as its own array has for each
-//!    row, between two calls to the environments. It writes fields that may have any numbers.
+//!    rows that it keeps alive (`SimulationArrays._kept`), of as many bytes as its own array has for
+//!    each row, between two rounds of the environments. It writes fields that may have any numbers.
 #![expect(unsafe_code, reason = "takes addresses from Python, see the invariants")]
 
 use std::collections::BTreeMap;

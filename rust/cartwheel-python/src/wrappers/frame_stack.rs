@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. `FrameStack::advance` and `FrameStack::write_all` of the engine write every byte of the buffers
-//!    for stacks. The engine's tests fill buffers with another byte first.
+//! 1. `FrameStack::advance` and `FrameStack::write_all` of `cartwheel-kernels` write every byte of the
+//!    buffers for stacks. Its tests fill buffers with another byte first.
 #![expect(unsafe_code, reason = "stacks are written into new arrays, see the invariants")]
 
 use std::mem::MaybeUninit;

@@ -70,7 +70,7 @@ pub use wanted::Wanted;
 /// Nothing here allocates unless the author's code does. A failure or a panic in a method fails its
 /// row, and no other; the row can be stepped again after a reset.
 pub trait Env: Sized + Send + 'static {
-    /// Keywords of the constructor: a struct made by [`options!`](crate::options), or one that
+    /// Keywords of the constructor: a struct made by [`options!`](crate::options!), or one that
     /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]` and implements
     /// [`EnvOptions`]. Unknown and ill-typed keywords are errors that name them. One whose name begins
     /// with an underscore names something of this process: a saved state may be loaded where it differs.
@@ -237,7 +237,7 @@ pub trait Env: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::BadParameter`], best made by [`wrong`](crate::wrong), for a value that does not; then
+    /// [`Error::BadParameter`], best made by [`wrong`], for a value that does not; then
     /// the parameter gets its old one back.
     ///
     /// ```

@@ -27,7 +27,7 @@ pub(crate) use functions::{kind_of, reset_options_of};
 #[cfg(feature = "engine")]
 pub(crate) use guard::{forget, panic_text, printing, watch_panics};
 
-/// The table of an environment, under an id; [`plugin!`](crate::plugin) and [`table!`](crate::table)
+/// The table of an environment, under an id; [`plugin!`](crate::plugin!) and [`table!`](crate::table!)
 /// make them.
 ///
 /// ```

@@ -9,7 +9,7 @@ use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::native::{NativeShard, ShardSettings};
 use cartwheel_engine::plugin::EnvKind;
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Shard, ThreadPool, ThreadPoolSettings};
@@ -211,9 +211,7 @@ impl<E: Env> Builder<E> {
             batch_size,
             max_slabs: kept + 2 * self.rows.div_ceil(batch_size.max(1)) - 1,
             info_bytes: info_bytes.clamp(INFO_BYTES.0, INFO_BYTES.1),
-            dense_finals: false,
-            reward_width: 1,
-            shards,
+            ..Plan::new(shards)
         };
         let (mut own, mut mailboxes) = (Vec::new(), Vec::new());
         for shard in &plan.shards {
@@ -234,9 +232,8 @@ impl<E: Env> Builder<E> {
             refuse_over: self.settings.autoreset == AutoresetMode::Disabled
                 && self.settings.on_done == OnDone::Raise,
             refuse_unstarted: true,
-            on_death: OnDeath::Break,
             spin: true,
-            has_external_rewards: false,
+            ..Policy::default()
         };
         let pool = Pool::new(tokens.pool, workers, policy)?;
         Ok(VectorEnv::new(pool, mailboxes, kind, leaves, self.settings, self.timeout))

@@ -4,13 +4,6 @@
 //! `/dev/shm` does not limit it. It is sealed against shrinking and growing, so no process can cause a
 //! SIGBUS in another one. It is reserved with `fallocate` before use, so a shortage is an error instead
 //! of a signal.
-//!
-//! # Invariants
-//!
-//! Those of the room `platform`:
-//!
-//! 1. An address is that of a whole mapping, which is the caller's.
-//! 2. This process waits for nothing that another one writes to memory that is made private.
 #![expect(unsafe_code, reason = "replaces mapped memory, see the invariants of the module")]
 
 #[cfg(rustix_use_libc)]

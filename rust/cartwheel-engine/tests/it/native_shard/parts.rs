@@ -301,7 +301,7 @@ fn with_a_slow_row(gate: usize, order: RecvOrder) -> Envs {
 }
 
 #[test]
-fn rows_that_are_done_are_received_and_sent_again_beside_a_row_that_is_not() {
+fn rows_that_are_done_are_received_and_sent_again_next_to_a_row_that_is_not() {
     let mut envs = with_a_slow_row(6, RecvOrder::Done);
     for _ in 0..10 {
         send_steps(&mut envs, &[2, 3], &[0; 2]).unwrap();

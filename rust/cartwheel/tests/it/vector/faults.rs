@@ -92,7 +92,7 @@ fn an_environment_is_replaced_as_often_as_asked_for() {
 }
 
 #[test]
-fn refused_calls_say_what_to_mend_and_change_nothing() {
+fn refused_calls_say_what_to_fix_and_change_nothing() {
     let mut envs = built(3, 1);
     let fine = [(1, [0.0; 2]); 3];
     assert_eq!(text(envs.step(&fine)), "Cannot call env.step() before calling env.reset()");

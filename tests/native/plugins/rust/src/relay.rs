@@ -1,4 +1,4 @@
-//! An environment of three agents that names them; `tests/multiagent/relay.py` is the same in Python.
+//! An environment of three agents that names them; `tests/support/relay.py` is the same in Python.
 
 use std::sync::Arc;
 
