@@ -398,10 +398,8 @@ pub(crate) fn rollout_view<'py>(
     unsafe { make_over(owner, dtype, steps, shape, first) }
 }
 
-/// NumPy's maximum number of dimensions, and one for the rows; then the number that usual arrays
-/// have.
+/// NumPy's maximum number of dimensions, and one for the rows.
 const MAX_DIMENSIONS: usize = 65;
-const USUAL_DIMENSIONS: usize = 5;
 
 /// An array of shape `[rows, *shape]`, or `shape`, over `memory`, or with memory of its own that is
 /// not initialized; and the address of its first element.
@@ -419,22 +417,17 @@ unsafe fn make<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
     // A step makes several arrays, and clearing space for the maximum number of dimensions would
     // cost time.
-    let (mut usual, mut many) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
+    let mut dims = [const { MaybeUninit::<npy_intp>::uninit() }; MAX_DIMENSIONS];
     let first = usize::from(rows.is_some());
-    let dims = if first + shape.len() <= USUAL_DIMENSIONS {
-        &mut usual[..]
-    } else if first + shape.len() <= MAX_DIMENSIONS {
-        many.resize(MAX_DIMENSIONS, 0);
-        &mut many[..]
-    } else {
+    if first + shape.len() > MAX_DIMENSIONS {
         let text = format!("an array cannot have {} dimensions", shape.len());
         return Err(PyValueError::new_err(text));
-    };
+    }
     if let Some(rows) = rows {
-        dims[0] = npy_intp::try_from(rows)?;
+        dims[0].write(npy_intp::try_from(rows)?);
     }
     for (place, dimension) in dims[first..].iter_mut().zip(shape) {
-        *place = npy_intp::try_from(*dimension)?;
+        place.write(npy_intp::try_from(*dimension)?);
     }
     let ndim = c_int::try_from(first + shape.len())?;
     let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
@@ -442,7 +435,7 @@ unsafe fn make<'py>(
     let descr = descr(py, dtype)?.clone().into_dtype_ptr();
     // SAFETY: only reads the address of NumPy's array type (invariant 3).
     let subtype = unsafe { get_type_object(py, NpyTypes::PyArray_Type) };
-    // SAFETY: `dims` has `ndim` entries, the call takes ownership of `descr`, and `data` is null
+    // SAFETY: the first `ndim` entries of `dims` were written, the call takes ownership of `descr`, and `data` is null
     // (NumPy allocates) or has space for the shape (the caller promises that, invariant 2).
     let raw = unsafe {
         PY_ARRAY_API.PyArray_NewFromDescr(
@@ -450,7 +443,7 @@ unsafe fn make<'py>(
             subtype,
             descr,
             ndim,
-            dims.as_mut_ptr(),
+            dims.as_mut_ptr().cast(),
             std::ptr::null_mut(),
             data,
             flags,
