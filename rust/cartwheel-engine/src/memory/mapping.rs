@@ -192,11 +192,9 @@ impl Mapping {
     ///
     /// When `range` is not inside the mapping.
     pub(crate) fn at(&self, range: Range<usize>) -> NonNull<u8> {
-        assert!(
-            range.start <= range.end && range.end <= self.bytes,
-            "{range:?} is not inside a mapping of {} bytes",
-            self.bytes
-        );
+        if range.start > range.end || range.end > self.bytes {
+            outside(range, self.bytes);
+        }
         // SAFETY: the offset is inside the mapping, which stays mapped (invariant 1).
         unsafe { self.start.add(range.start) }
     }
@@ -270,6 +268,12 @@ impl Mapping {
         // SAFETY: all bytes were just written, and the slice borrows them.
         unsafe { std::slice::from_raw_parts_mut(first, into.len()) }
     }
+}
+
+/// Apart from [`Mapping::at`], whose every use would store what the message shows.
+#[cold]
+fn outside(range: Range<usize>, bytes: usize) -> ! {
+    panic!("{range:?} is not inside a mapping of {bytes} bytes")
 }
 
 impl Drop for Mapping {

@@ -97,7 +97,8 @@ impl SlabMemory {
     /// As long as the result exists, nothing else accesses these places: the slab is being filled,
     /// and the places are those of the caller's own task or places that it claimed; the result is
     /// dropped before they are acknowledged or counted (invariants 3 and 4).
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
+    #[inline(always)]
     pub(crate) unsafe fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
         match rollout::parts(slab) {

@@ -459,16 +459,26 @@ impl Lease {
     /// The mapping, and the offset in it of `wanted` bytes from `offset` of the slab on.
     fn source(&self, offset: usize, wanted: usize) -> (&Mapping, usize) {
         let (mapping, start, bytes) = self.place();
-        assert!(
-            offset.checked_add(wanted).is_some_and(|end| end <= bytes),
-            "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
-        );
+        if offset.checked_add(wanted).is_none_or(|end| end > bytes) {
+            outside(offset, wanted, bytes);
+        }
         if let Some(places) = &self.0.places {
-            let own = self.layout().are_of(&(offset..offset + wanted), places);
-            assert!(own, "{wanted} bytes from {offset} on are not of places {places:?}");
+            self.check_places(offset, wanted, places);
         }
         (mapping, start + offset)
     }
+
+    #[inline(never)] // only a batch in parts has places, and each read of a whole one would be longer
+    fn check_places(&self, offset: usize, wanted: usize, places: &Range<usize>) {
+        let own = self.layout().are_of(&(offset..offset + wanted), places);
+        assert!(own, "{wanted} bytes from {offset} on are not of places {places:?}");
+    }
+}
+
+/// Apart from [`Lease::source`], whose every use would store what the message shows.
+#[cold]
+fn outside(offset: usize, wanted: usize, bytes: usize) -> ! {
+    panic!("{wanted} bytes from {offset} on are not in a slab of {bytes} bytes")
 }
 
 impl Drop for Lease {

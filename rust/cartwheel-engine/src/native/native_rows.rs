@@ -194,16 +194,14 @@ impl NativeRows {
                 self.round(place, 0..count, &actions, options)
             }
         });
-        let settled = carried_out.and_then(|()| {
-            self.settle_cached(place);
-            if self.has_external_rewards {
-                self.await_rewards(place);
-                return Ok(());
-            }
-            self.settle_step(place)
-        });
         self.addresses = room;
-        settled
+        carried_out?;
+        self.settle_cached(place);
+        if self.has_external_rewards {
+            self.await_rewards(place);
+            return Ok(());
+        }
+        self.settle_step(place)
     }
 
     /// Settles rows whose commands were carried out in a step, and restarts those that are over.

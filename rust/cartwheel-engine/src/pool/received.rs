@@ -3,8 +3,8 @@
 use crate::memory::{InfosAt, Lease};
 
 /// The result of a call. A task announces for whole shards, at the place of their first row; rows
-/// that were sent announce for themselves.
-#[derive(Debug)]
+/// that were sent announce for themselves. The default is that of no rows.
+#[derive(Debug, Default)]
 pub struct Received {
     /// The batch, whose first `rows.len()` places are filled; `None` after a control call.
     pub lease: Option<Lease>,
@@ -26,6 +26,12 @@ pub enum ReceivedRows {
     All(usize),
     /// These, which were sent.
     Sent(Vec<usize>),
+}
+
+impl Default for ReceivedRows {
+    fn default() -> Self {
+        Self::All(0)
+    }
 }
 
 impl ReceivedRows {

@@ -129,6 +129,24 @@ impl Pool {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
+        let mut received = Received::default();
+        self.finish_into(&mut received, call, timeout, interrupted)?;
+        Ok(received)
+    }
+
+    /// The same, with the result in `received`: a result of so many parts is moved by each function that
+    /// returns it, and each move waits for the stores before it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::finish`]; `received` is as it was.
+    pub fn finish_into(
+        &mut self,
+        received: &mut Received,
+        call: Call,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
         self.check_usable()?;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
@@ -149,7 +167,10 @@ impl Pool {
                 Workers::Threads | Workers::Processes(_) => true,
             };
         }
-        self.wait(Awaited::Task(task), limit, interrupted)?;
+        // A thread that steps all rows has no other to wait for.
+        if !matches!(self.workers, Workers::Inline(..)) {
+            self.wait(Awaited::Task(task), limit, interrupted)?;
+        }
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
@@ -158,12 +179,14 @@ impl Pool {
             }
         }
         self.half_done = self.policy.has_external_rewards && call == Call::Step;
-        let (infos, failed) = self.announced();
-        if !failed.is_empty() {
+        received.lease = lease;
+        received.rows = ReceivedRows::All(self.phases.len());
+        received.resets.clear();
+        self.announced(received);
+        if !received.failed.is_empty() {
             self.recording = None; // the following steps do not continue it
         }
-        let (rows, resets) = (ReceivedRows::All(self.phases.len()), Vec::new());
-        Ok(Received { lease, rows, infos, failed, resets })
+        Ok(())
     }
 
     /// Whether no task is pending, nor running without a wait for its end.
@@ -171,10 +194,12 @@ impl Pool {
         self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
-    /// The shards' reports on the call that finished last: the places of their first rows where
+    /// Adds the shards' reports on the call that finished last: the places of their first rows where
     /// they have infos or an answer, and where rows failed.
-    fn announced(&self) -> (Vec<(usize, InfosAt)>, Vec<usize>) {
-        let (mut infos, mut failed) = (Vec::new(), Vec::new());
+    fn announced(&self, received: &mut Received) {
+        let Received { infos, failed, .. } = received;
+        infos.clear();
+        failed.clear();
         for (shard, rows) in self.shards().iter().enumerate() {
             let slot = self.memory.control.slot(shard);
             // `Relaxed`: acquired with `done`, in `waiting`.
@@ -189,7 +214,6 @@ impl Pool {
                 infos.push((rows.start, InfosAt::Memory(bytes)));
             }
         }
-        (infos, failed)
     }
 }
 

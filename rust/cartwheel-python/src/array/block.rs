@@ -51,6 +51,8 @@ impl<'py> Block<'py> {
     /// # Errors
     ///
     /// `MemoryError`.
+    #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
+    #[inline(always)]
     pub(crate) fn new(py: Python<'py>, space: usize) -> PyResult<Self> {
         let out_of_memory =
             || PyMemoryError::new_err(format!("there is no memory for a batch of {space} bytes"));

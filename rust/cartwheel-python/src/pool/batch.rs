@@ -109,6 +109,8 @@ impl Batches {
 
     /// Makes Python's results of a filled slab whose infos were [loaded](load). Takes its lease where they
     /// are views of it.
+    #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
+    #[inline(always)]
     pub(super) fn outputs<'py>(
         &self,
         callbacks: &Bound<'py, PyAny>,
@@ -131,6 +133,8 @@ impl Batches {
     }
 
     /// Rewards, terminations and truncations of the first `rows` places of a filled slab.
+    #[expect(clippy::inline_always, reason = "see `outputs`")]
+    #[inline(always)]
     pub(super) fn outcomes<'py>(
         &self,
         block: &Block<'py>,
@@ -152,6 +156,8 @@ impl Batches {
     }
 
     /// Memory for rewards and flags of so many rows, and for observations up to [`COPIED_BYTES`].
+    #[expect(clippy::inline_always, reason = "see `outputs`")]
+    #[inline(always)]
     pub(super) fn block<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Block<'py>> {
         let reward = match self.rewards {
             RewardForm::Numbers | RewardForm::Narrow => size_of::<f64>(),

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::known::intern;
-use crate::pool::batch::name_rows;
+use crate::pool::batch::Outputs;
 use crate::pool::messages::Recipients;
 use crate::pool::rows::to_rows;
 use crate::pool::{State, is_true, reset_flags};
@@ -81,7 +81,8 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
-        self.collect_or_drop(py, Some(Call::Reset), &mut received)?.into_observations(py)
+        let show = |outputs: Outputs<'py>| outputs.into_observations(py);
+        self.collect_or_drop(py, Some(Call::Reset), &mut received, show)
     }
 
     /// The result of `reset`, with the infos of each row.
@@ -171,8 +172,6 @@ impl State {
         }
         let mut received = self.finish(py, None, calling, timeout)?;
         self.complete_resets(py, None, &mut received, calling)?;
-        let outputs = self.collect_or_lose(py, None, &mut received)?;
-        name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
-        outputs.into_observations(py)
+        self.collect_or_lose(py, None, &mut received, |outputs| outputs.into_observations(py))
     }
 }

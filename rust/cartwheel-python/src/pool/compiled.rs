@@ -186,18 +186,23 @@ impl State {
     }
 
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. If rows failed,
-    /// no caller sees the batch.
-    fn finish_compiled(&mut self, call: Option<Call>) -> Result<Received, Refused> {
+    /// no caller sees the batch. The result is in `received`, as of
+    /// [`finish_into`](cartwheel_engine::pool::Pool::finish_into).
+    fn finish_compiled(
+        &mut self,
+        received: &mut Received,
+        call: Option<Call>,
+    ) -> Result<(), Refused> {
         let timeout = as_duration(self.timeout);
         let began = timeout.map(|_| Instant::now());
-        let received = loop {
+        loop {
             let waited = began.map(|began| began.elapsed()).unwrap_or_default();
             let left = timeout.map(|timeout| timeout.saturating_sub(waited));
             let Self { pool, closing, .. } = self;
             let mut interrupted = || closing.has_begun();
             let outcome = match call {
-                Some(call) => pool.finish(call, left, &mut interrupted),
-                None => pool.receive(left, &mut interrupted),
+                Some(call) => pool.finish_into(received, call, left, &mut interrupted),
+                None => pool.receive(left, &mut interrupted).map(|batch| *received = batch),
             };
             match outcome {
                 Err(Error::StillWaiting { .. }) => {}
@@ -212,7 +217,7 @@ impl State {
                 }
                 outcome => break outcome?,
             }
-        };
+        }
         self.callbacks.has_abandoned = false;
         let is_step = call == Some(RewardFunction::last_call(None));
         match (&mut self.episodes, received.rows.sent(), &received.lease) {
@@ -221,10 +226,9 @@ impl State {
             _ => {}
         }
         if let Some(masks) = &mut self.masks {
-            masks.after_compiled(&self.infos, &received);
+            masks.after_compiled(&self.infos, received);
         }
-        self.check_faults(call, &received)?;
-        Ok(received)
+        self.check_faults(call, received)
     }
 
     /// Drops infos that are not shown, and refuses the batch if rows failed.
@@ -295,12 +299,15 @@ impl State {
         }
     }
 
-    /// Writes the state after a call, and its batch of all rows.
-    fn show(&mut self, frame: &mut Frame<'_>, mut received: Received, is_step: bool) {
+    /// Waits for a call, and writes the state after it and its batch of all rows.
+    fn show(&mut self, frame: &mut Frame<'_>, call: Call) -> Result<(), Refused> {
+        let mut received = Received::default();
+        self.finish_compiled(&mut received, Some(call))?;
         let lease = received.lease.as_ref().expect("steps and resets have a batch");
         put(frame.result(0), self.number().to_ne_bytes());
-        self.write_outputs(frame, 1, lease, self.rows, is_step);
+        self.write_outputs(frame, 1, lease, self.rows, call == Call::Step);
         self.end_copied(&mut received);
+        Ok(())
     }
 
     /// A step of all rows. Arguments: the state, and the actions of each leaf. Results: the next state,
@@ -310,9 +317,7 @@ impl State {
         self.check_compiled()?;
         self.check_state_and_outputs(frame)?;
         self.send_compiled(frame, 1, None)?;
-        let received = self.finish_compiled(Some(Call::Step))?;
-        self.show(frame, received, true);
-        Ok(())
+        self.show(frame, Call::Step)
     }
 
     /// A reset of rows. Arguments: the state, and a mask. Results as of a step.
@@ -322,9 +327,7 @@ impl State {
         self.check_state_and_outputs(frame)?;
         let mask = fixed(frame, 1, DType::Bool, &[i64::try_from(self.rows).ok()])?;
         self.begin_reset_compiled(Some(mask.bytes), None)?;
-        let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, received, false);
-        Ok(())
+        self.show(frame, Call::Reset)
     }
 
     /// A reset of all rows, whatever happened before. Arguments: seeds, or none. Results as of a step.
@@ -337,9 +340,7 @@ impl State {
         }
         self.discard_compiled()?;
         self.begin_reset_compiled(None, (!seeds.is_empty()).then_some(&seeds))?;
-        let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, received, false);
-        Ok(())
+        self.show(frame, Call::Reset)
     }
 
     /// Refuses results that are not a state and a batch of all rows.
@@ -370,8 +371,9 @@ impl State {
             return Ok(());
         }
         while self.pool.pending().is_some() || self.pool.is_flying() {
-            match self.finish_compiled(self.pool.pending()) {
-                Err(Refused { code: ErrorCode::Internal, .. }) | Ok(_) => {} // rows failed
+            let call = self.pool.pending();
+            match self.finish_compiled(&mut Received::default(), call) {
+                Err(Refused { code: ErrorCode::Internal, .. }) | Ok(()) => {} // rows failed
                 Err(refused) => return Err(refused),
             }
         }
@@ -432,7 +434,8 @@ impl State {
             );
             return Err(Refused::new(ErrorCode::FailedPrecondition, text));
         }
-        let mut received = self.finish_compiled(call)?;
+        let mut received = Received::default();
+        self.finish_compiled(&mut received, call)?;
         let rows: Vec<usize> = received.rows.iter().collect();
         if rows.len() != size {
             self.pool.drop_results(&received, None);

@@ -15,6 +15,7 @@ use crate::array::dtype::from_descr;
 use crate::array::{as_array, as_contiguous, as_flags, copied_flags, copy_bytes, copy_numbers};
 use crate::pool::State;
 use crate::pool::actions::Checked;
+use crate::pool::batch::Outputs;
 
 /// Rewards, terminations and truncations of all rows, and infos with their names.
 type Computed<'py> =
@@ -96,18 +97,20 @@ impl State {
         Ok(())
     }
 
-    /// The second half of a step whose rewards are external; otherwise `first` itself. If the callable
-    /// raises, the rows that were stepped need a reset.
+    /// The second half of a step whose rewards are external, if they are: replaces the result of the first
+    /// half. If the callable raises, the rows that were stepped need a reset.
     pub(super) fn finish_with_rewards(
         &mut self,
         py: Python<'_>,
-        mut first: Received,
+        received: &mut Received,
         calling: &str,
-    ) -> PyResult<Received> {
-        let Some(function) = &mut self.reward_function else { return Ok(first) };
+    ) -> PyResult<()> {
+        let Some(function) = &mut self.reward_function else { return Ok(()) };
         let (callable, actions) = (function.callable.clone_ref(py), function.actions.take());
         let before = PyBytes::new(py, &function.before);
-        let observations = self.collect(py, &mut first)?.observations;
+        let (step, show) =
+            (Some(Call::Step), |outputs: Outputs<'_>| Ok(outputs.observations.unbind()));
+        let observations = self.collect(py, step, received, show)?;
         let posted = callable
             .bind(py)
             .call1((before, actions, observations))
@@ -115,15 +118,14 @@ impl State {
             .and_then(|computed| self.post_rewards(py, &computed));
         let explain = |error| self.callbacks.explain(py, error, Call::Settle, calling);
         self.pool.begin(Call::Settle, 0).map_err(explain)?;
-        let mut second = self.finish(py, Some(Call::Settle), calling, None)?;
+        *received = self.finish(py, Some(Call::Settle), calling, None)?;
         if let Err(raised) = posted {
-            self.drop_results(py, Some(Call::Step), &second);
+            self.drop_results(py, Some(Call::Step), received);
             self.lose(0..self.rows);
-            self.discard_messages(py, &second)?;
+            self.discard_messages(py, received)?;
             return Err(raised);
         }
-        self.complete_resets(py, Some(Call::Step), &mut second, calling)?;
-        Ok(second)
+        self.complete_resets(py, Some(Call::Step), received, calling)
     }
 
     /// Leaves rewards, terminations and truncations of all rows for their shards.

@@ -43,7 +43,7 @@ use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
-use crate::pool::batch::{Batches, Outputs, load};
+use crate::pool::batch::{Batches, Outputs, load, name_rows};
 use crate::pool::by_row::ByRow;
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::Closing;
@@ -160,13 +160,28 @@ impl State {
         }
     }
 
-    /// Makes Python's results of a batch, or raises the exceptions of its environments.
-    fn collect<'py>(&mut self, py: Python<'py>, received: &mut Received) -> PyResult<Outputs<'py>> {
+    /// Makes Python's results of a batch, which `show` puts together, or raises the exceptions of its
+    /// environments. Only a batch of rows that were sent, of no call, says which rows it has.
+    fn collect<'py, R>(
+        &mut self,
+        py: Python<'py>,
+        call: Option<Call>,
+        received: &mut Received,
+        show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
+    ) -> PyResult<R> {
         self.load_infos(py, received)?;
         let (callbacks, infos) = (self.callbacks.bind(py), &mut self.infos);
         let outputs = self.batches.outputs(callbacks, &mut received.lease, infos)?;
+        if call.is_none() {
+            let (infos, episodes) = (&outputs.infos, self.episodes.as_ref());
+            match received.rows.sent() {
+                Some(rows) => name_rows(infos, episodes, rows.iter().copied())?,
+                None => name_rows(infos, episodes, 0..self.rows)?,
+            }
+        }
+        let shown = show(outputs)?;
         self.end_copied(received);
-        Ok(outputs)
+        Ok(shown)
     }
 
     /// Ends the lease of a batch, if there is still one: its results were copied.
@@ -178,19 +193,18 @@ impl State {
 
     /// Makes them as [`State::collect`] does. If that raises, no caller sees the results of the call;
     /// `None`: rows were sent.
-    #[expect(clippy::inline_always, reason = "see `finish_some`")]
-    #[inline(always)]
-    fn collect_or_drop<'py>(
+    fn collect_or_drop<'py, R>(
         &mut self,
         py: Python<'py>,
         call: Option<Call>,
         received: &mut Received,
-    ) -> PyResult<Outputs<'py>> {
-        let outputs = self.collect(py, received);
-        if outputs.is_err() {
+        show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let shown = self.collect(py, call, received, show);
+        if shown.is_err() {
             self.drop_results(py, call, received);
         }
-        outputs
+        shown
     }
 
     fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {

@@ -13,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::known::intern;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Checked, ExpectedRows};
-use crate::pool::batch::{Outputs, name_rows, narrow_rewards, of_batch};
+use crate::pool::batch::{Outputs, narrow_rewards, of_batch};
 use crate::pool::messages::Recipients;
 use crate::pool::rows::to_rows;
 use crate::pool::{State, cast_for, check_values};
@@ -32,7 +32,7 @@ impl State {
             |error| self.callbacks.explain_for(py, error, Call::Step, calling, rows.is_none());
         let named = rows.map(to_rows).transpose()?;
         let count = named.as_ref().map_or(self.rows, Vec::len);
-        let each = (0..count).map(|at| named.as_ref().map_or(at, |rows| rows[at]));
+        let each = || (0..count).map(|at| named.as_ref().map_or(at, |rows| rows[at]));
         if rows.is_none() {
             if calling != "send" && self.pool.batch_size() < self.rows {
                 return Err(rows_missing(self.pool.batch_size(), self.rows));
@@ -42,16 +42,16 @@ impl State {
                 self.pool.check(Call::Call).map_err(explain)?;
             }
         }
-        self.check_episodes(each.clone()).map_err(explain)?;
+        self.check_episodes(each()).map_err(explain)?;
         self.prepare_step(py)?;
-        let next = self.pack_next_resets(py, each.clone())?;
+        let next = self.pack_next_resets(py, each())?;
         let (native, callbacks) = (self.native.as_ref(), self.callbacks.bind(py));
         let mut sending = self.pool.sending(Call::Step, named.as_deref()).map_err(explain)?;
         let to = if sending.is_task() { Recipients::All } else { Recipients::Some };
         let pack = |actions: &Bound<'py, PyAny>| match to {
             Recipients::All => callbacks.call_method1(intern!(py, "pack_actions"), (actions,)),
             Recipients::Some => {
-                let arguments = (actions, each.clone().collect::<Vec<_>>());
+                let arguments = (actions, each().collect::<Vec<_>>());
                 callbacks.call_method1(intern!(py, "pack_sent_actions"), arguments)
             }
         };
@@ -116,57 +116,45 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut received = self.finish_step(py, call, portion, calling, timeout)?;
+        let mut received = Received::default();
+        self.finish_step(py, &mut received, call, portion, calling, timeout)?;
         if received.rows.sent().is_some() {
             self.complete_resets(py, None, &mut received, calling)?;
         }
-        let outputs = self.collect_or_lose(py, call, &mut received)?;
-        if call.is_none() {
-            let (infos, episodes) = (&outputs.infos, self.episodes.as_ref());
-            match received.rows.sent() {
-                Some(rows) => name_rows(infos, episodes, rows.iter().copied())?,
-                None => name_rows(infos, episodes, 0..self.rows)?,
-            }
-        }
-        outputs.into_tuple(py)
+        self.collect_or_lose(py, call, &mut received, |outputs| outputs.into_tuple(py))
     }
 
     /// Both halves of a step, if it has two.
-    #[expect(clippy::inline_always, reason = "see `finish_some`")]
-    #[inline(always)]
     fn finish_step(
         &mut self,
         py: Python<'_>,
+        received: &mut Received,
         call: Option<Call>,
         portion: Option<(usize, usize)>,
         calling: &str,
         timeout: Option<f64>,
-    ) -> PyResult<Received> {
+    ) -> PyResult<()> {
         // `send` may have begun a step of all rows.
         let call = call.or_else(|| self.pool.pending().filter(|call| *call == Call::Step));
         let size = self.pool.batch_size();
         let portion = portion.unwrap_or((size, size));
-        let received = self.finish_some(py, call, portion, calling, timeout)?;
-        if call.is_some() && self.reward_function.is_some() {
-            return self.finish_with_rewards(py, received, calling);
-        }
-        Ok(received)
+        self.finish_some(py, received, call, portion, calling, timeout)?;
+        if call.is_some() { self.finish_with_rewards(py, received, calling) } else { Ok(()) }
     }
 
     /// Makes Python's results of a batch. If that raises, the results of its rows are lost.
-    #[expect(clippy::inline_always, reason = "see `finish_some`")]
-    #[inline(always)]
-    pub(super) fn collect_or_lose<'py>(
+    pub(super) fn collect_or_lose<'py, R>(
         &mut self,
         py: Python<'py>,
         call: Option<Call>,
         received: &mut Received,
-    ) -> PyResult<Outputs<'py>> {
-        let outputs = self.collect_or_drop(py, call, received);
-        if outputs.is_err() {
+        show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let shown = self.collect_or_drop(py, call, received, show);
+        if shown.is_err() {
             self.lose(received.rows.iter());
         }
-        outputs
+        shown
     }
 
     /// Observations, rewards, whether episodes are over, and the infos of each row; those of resets
@@ -178,7 +166,8 @@ impl State {
         timeout: Option<f64>,
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut received = self.finish_step(py, Some(Call::Step), None, calling, timeout)?;
+        let mut received = Received::default();
+        self.finish_step(py, &mut received, Some(Call::Step), None, calling, timeout)?;
         self.load_infos(py, &received)?;
         let Self { callbacks, batches, infos, by_row, rows, .. } = self;
         let block = batches.block(py, *rows)?;

@@ -22,31 +22,31 @@ impl State {
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
-        let size = self.pool.batch_size();
-        self.finish_some(py, call, (size, size), calling, timeout)
+        let (mut received, size) = (Received::default(), self.pool.batch_size());
+        self.finish_some(py, &mut received, call, (size, size), calling, timeout)?;
+        Ok(received)
     }
 
-    /// The same wait, with the smallest and largest number of rows of the batch.
-    #[expect(
-        clippy::inline_always,
-        reason = "each move of what is received waits for the one before"
-    )]
-    #[inline(always)]
+    /// The same wait, with the smallest and largest number of rows of the batch, and the result in
+    /// `received`, as of [`Pool::finish_into`].
     pub(super) fn finish_some(
         &mut self,
         py: Python<'_>,
+        received: &mut Received,
         call: Option<Call>,
         (min_rows, max_rows): (usize, usize),
         calling: &str,
         timeout: Option<f64>,
-    ) -> PyResult<Received> {
+    ) -> PyResult<()> {
         let waited = call.unwrap_or(Call::Step);
-        let received =
-            self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| match call {
-                Some(call) => pool.finish(call, timeout, interrupted),
-                None => pool.receive_some(min_rows, max_rows, timeout, interrupted),
-            })?;
-        let Some(lease) = &received.lease else { return Ok(received) };
+        self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| {
+            if let Some(call) = call {
+                return pool.finish_into(received, call, timeout, interrupted);
+            }
+            *received = pool.receive_some(min_rows, max_rows, timeout, interrupted)?;
+            Ok(())
+        })?;
+        let Some(lease) = &received.lease else { return Ok(()) };
         if let Some(function) = self.reward_function.as_mut().filter(|_| call != Some(Call::Step)) {
             function.remember(lease, received.rows.iter());
         }
@@ -56,19 +56,18 @@ impl State {
             (Some(episodes), None) if is_step => episodes.stepped(lease),
             _ => {}
         }
-        Ok(received)
+        Ok(())
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.
-    #[expect(clippy::inline_always, reason = "see `finish_some`")]
-    #[inline(always)]
     pub(super) fn wait<T: Send>(
         &mut self,
         py: Python<'_>,
         call: Call,
         calling: &str,
         timeout: Option<f64>,
-        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
+        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
+        + Send,
     ) -> PyResult<T> {
         // A thread that steps all rows waits for nothing, unless its time is limited. An error is found
         // again below.
@@ -89,7 +88,8 @@ impl State {
         call: Call,
         calling: &str,
         timeout: Option<f64>,
-        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
+        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
+        + Send,
     ) -> PyResult<T> {
         let timeout = as_duration(timeout);
         let mut raised = None;
