@@ -20,6 +20,7 @@ __all__ = [
     "Channel",
     "Descriptor",
     "EpisodeMetrics",
+    "Flag",
     "FrameStack",
     "FusedStep",
     "ImagePlan",
