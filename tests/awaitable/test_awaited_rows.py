@@ -1,29 +1,18 @@
 """Awaited rows have the values of single environments, do one thing at a time, and fail alone."""
 
 import asyncio
-import gc
-import multiprocessing
-import os
-import pickle
-import signal
 import sys
 import threading
 import time
 from functools import partial
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, ResetNeeded
-from gymnasium.spaces import Box, Discrete
 
 import cartwheel
 from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
-from cartwheel.awaitable import service
-from cartwheel.workers import launch
-from cartwheel.workers.process import NO_MAIN_GUARD
-from cartwheel.workers.restart_policy import RestartPolicy
 from tests.support.sessions import Nested, Notebook, Numbered, Session, opened, outcome, turns
 
 #: Short, but enough for a step on a busy machine.
@@ -262,57 +251,6 @@ def test_calls_and_objects_that_are_not_environments():
     asyncio.run(main())
 
 
-class Both:
-    """An object with the interface of a parallel environment of PettingZoo, and a coroutine."""
-
-    def observation_space(self, *_):
-        return Session.observation_space
-
-    action_space = observation_space
-
-    def reset(self):
-        return {"a": 0, "b": 0}, {"a": {}, "b": {}}
-
-    def step(self, actions):
-        return actions, {"a": 1.0, "b": 2.0}, {"a": False}, {"b": False}, {}
-
-    async def ask(self):
-        return 1
-
-    def stop(self):
-        return next(iter(()))
-
-
-def test_what_is_not_a_step_of_one_environment_is_named_with_the_way_out():
-    async def main():
-        async with opened([Both], lazy=True) as envs:
-            assert await envs.reset(0) == ({"a": 0, "b": 0}, {"a": {}, "b": {}})
-            with pytest.raises(AttributeError, match="await `reset` of a row first"):
-                _ = envs.single_observation_space
-            with pytest.raises(TypeError, match=r"`ask` is an `async def`.* make it a plain `def`"):
-                await envs.call(0, "ask")
-            with pytest.raises(RuntimeError, match=r"row 0 raised StopIteration") as caught:
-                await asyncio.wait_for(envs.call(0, "stop"), LIMIT)  # a future refuses it
-            assert isinstance(caught.value.__cause__, StopIteration)
-            assert (await envs.call(0, "step", {"a": 3}))[:2] == ({"a": 3}, {"a": 1.0, "b": 2.0})
-            with pytest.raises(TypeError, match=r"of one environment, got .* `call\(row, 'step'"):
-                await envs.step(0, {"a": 3})
-
-    asyncio.run(main())
-
-
-def test_a_plain_with_block_closes_rows_where_no_loop_runs():
-    async def main():
-        with pytest.raises(TypeError, match="use `async with`"), envs:
-            raise AssertionError("it is refused")
-
-    with cartwheel.AwaitableEnvs([Notebook], lazy=True) as envs:
-        assert asyncio.run(envs.reset(0)) == ("about nothing", {})
-        asyncio.run(main())
-    with pytest.raises(ClosedEnvironmentError):
-        asyncio.run(envs.reset(0))
-
-
 def test_leases_are_first_come_first_served_and_always_returned():
     async def main():
         async with opened([Notebook] * 2, lazy=True) as envs:
@@ -428,192 +366,6 @@ def test_the_loops_of_uvloop_are_served_likewise(uvloop, gates):
             loop.run_until_complete(main())
         finally:
             loop.close()
-
-
-def test_closing_ends_every_wait_also_with_rows_that_hang():
-    async def main():
-        envs = cartwheel.AwaitableEnvs([Session] * 2, worker_nice=0)
-        await envs.reset(0)
-        waits = [
-            asyncio.ensure_future(one)
-            for one in (envs.step(0, "hang"), envs.reset(1, options={"do": "hang"}))
-        ]
-        await turns()
-        async with envs.acquire(), envs.acquire():
-            waits.append(asyncio.ensure_future(envs.acquire().__aenter__()))
-            await turns()
-            envs.close()
-            ends = await asyncio.gather(*waits, return_exceptions=True)
-        assert [type(end) for end in ends] == [ClosedEnvironmentError] * 3
-        await envs.aclose()
-        await envs.aclose()
-
-    asyncio.run(main())
-
-
-def test_a_forked_child_may_not_use_the_rows():
-    async def main():
-        async with opened([Notebook], lazy=True) as envs:
-            await envs.reset(0)
-            child = os.fork()
-            if child == 0:
-                try:
-                    await envs.reset(0)
-                except cartwheel.ForkedProcessError:
-                    await envs.aclose()  # the end of `async with`, which waits for nothing here
-                    os._exit(23)
-                finally:
-                    os._exit(1)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 23
-            assert await envs.reset(0) == ("about nothing", {})
-
-    asyncio.run(main())
-
-
-def test_rows_that_nothing_refers_to_end():
-    """The fixture of every test finds the processes that are left."""
-
-    async def main():
-        envs = cartwheel.AwaitableEnvs([Notebook], worker_nice=0)
-        await envs.reset(0)
-
-    asyncio.run(main())
-
-
-def test_ctrl_c_ends_the_program_and_its_rows():
-    async def main():
-        async with opened([Session]) as envs:
-            await envs.reset(0)
-            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)
-            await envs.step(0, "hang")
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(main())
-    gc.collect()  # asyncio's own exception has frames in a cycle
-
-
-def test_a_function_that_cannot_be_pickled_is_refused_before_anything_starts():
-    """The other errors of the constructor are in `tests/vector/misuse.txt`."""
-    with pytest.raises(TypeError, match=r"env_fns\[1\] cannot be pickled"):
-        cartwheel.AwaitableEnvs([Session, threading.Lock().acquire])
-
-
-def test_wrong_rows_and_copies_are_refused():
-    async def main():
-        spaces = (Box(0, 1000, (2,), np.float32), Discrete(10))
-        async with opened([Numbered] * 2, lazy=True, spaces=spaces) as envs:
-            assert envs.num_envs == 2
-            assert repr(envs) == "AwaitableEnvs(num_envs=2)"
-            for row, error in [
-                (2, IndexError),
-                (-1, IndexError),
-                ("0", TypeError),
-                (True, TypeError),
-            ]:
-                for refused in (envs.reset(row), envs.step(row, 0), envs.call(row, "made")):
-                    with pytest.raises(error, match="row"):
-                        await refused
-            with pytest.raises(TypeError, match="cannot be pickled"):
-                pickle.dumps(envs)
-            with pytest.raises(TypeError, match="async with"):
-                await envs.acquire()
-            with pytest.raises(ResetNeeded, match="row 0 was never reset"):
-                await envs.step(0, 0)
-            with pytest.raises(ValueError, match="made wrong"):
-                await envs.reset(0, options={"do": "raise made wrong"})
-            await envs.reset(np.int64(0))
-            assert (await envs.reset(0, seed=np.int64(3)))[1]["seed"] == 3
-            for seed in (-1, "7", 1.5):
-                with pytest.raises(gym.error.Error, match="Seed must be"):
-                    await envs.reset(0, seed=seed)
-            assert (await envs.step(0, 0))[4] == {"steps": 1}  # nothing was changed
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("keywords", "error", "text"),
-    [
-        ({"timeout": 0}, ValueError, "`timeout` must be positive, or None"),
-        ({"timeout": -1}, ValueError, "must not be negative"),
-        ({"timeout": True}, TypeError, "must be a number of seconds or None, got True"),
-        ({"on_timeout": "restart"}, ValueError, "needs a positive `timeout`"),
-        ({"max_worker_memory": "lots"}, ValueError, "'4GiB' or '512MB', got 'lots'"),
-        ({"context": "fork"}, ValueError, "use 'forkserver' or 'spawn'"),
-        ({"num_workers": 2}, TypeError, "`num_workers` is not a keyword"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_starts(keywords, error, text):
-    with pytest.raises(error, match=text):
-        cartwheel.AwaitableEnvs([Numbered], **keywords)
-
-
-def test_advice_names_what_awaited_rows_have(monkeypatch):
-    started = launch.prepare_processes(
-        [b""],
-        name="AwaitableEnvs",
-        context=multiprocessing.get_context("forkserver"),
-        daemon=True,
-        restart_policy=RestartPolicy(),
-    )
-    started.processes[0] = SimpleNamespace(pid=1, exitcode=NO_MAIN_GUARD)
-    monkeypatch.setattr(type(started), "_last_lines", lambda *_: "")
-    died = str(started.died(0, "construct"))
-    assert "__main__" in died
-    assert "fork" not in died
-    monkeypatch.setattr(launch.resource, "getrlimit", lambda _: (100, 100))
-    with pytest.raises(OSError, match="or use fewer rows"):
-        cartwheel.AwaitableEnvs([Numbered] * 64)
-
-
-def test_a_lease_ends_with_its_loop():
-    envs, kept = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0), []
-
-    async def borrows():
-        kept.append(envs.acquire())
-        kept.append(await kept[0].__aenter__())
-
-    async def borrows_again():
-        async with envs.acquire() as row:
-            with pytest.raises(RuntimeError, match="a task of another event loop"):
-                await kept[1].reset()
-            await kept[0].__aexit__()
-            with pytest.raises(asyncio.TimeoutError):  # the row is still lent
-                await asyncio.wait_for(envs.acquire().__aenter__(), 0.01)
-            assert await row.reset() == ("about nothing", {})
-
-    asyncio.run(borrows())
-    asyncio.run(borrows_again())
-    envs.close()
-
-
-class SlowToClose(Notebook):
-    def close(self):
-        time.sleep(3600)
-
-
-def test_an_environment_that_is_closed_too_slowly_is_named(caplog, monkeypatch):
-    monkeypatch.setattr(service, "_GRACE", 0.1)
-
-    async def main():
-        async with opened([SlowToClose]) as envs:
-            await envs.reset(0)
-
-    asyncio.run(main())
-    (record,) = caplog.records
-    assert "worker 0 (rows 0 to 0) was killed: its environments had not closed" in record.message
-    assert "close(timeout" not in record.message  # which has no such argument here
-
-
-def made_at_a_gate(gates):
-    gates.stand_at(1)
-
-
-def test_the_end_of_the_first_process_by_a_close_is_no_death(caplog, gates):
-    envs = cartwheel.AwaitableEnvs([partial(made_at_a_gate, gates)], worker_nice=0)
-    gates.await_arrival(1)
-    envs.close()
-    assert not caplog.records
 
 
 def broken():

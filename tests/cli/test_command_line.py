@@ -120,8 +120,8 @@ def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_disk_that_is_full_is_told_in_one_line():
-    with open("/dev/full", "w") as full:  # noqa: PTH123
+def test_a_full_disk_is_reported_in_one_line():
+    with Path("/dev/full").open("w") as full:
         finished = subprocess.run(
             [*CARTWHEEL, "envs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )

@@ -121,7 +121,7 @@ def test_environments_that_cannot_be_evaluated_are_refused(build_with):
         cartwheel.wrappers.RecordMetrics,
     ],
 )
-def test_what_is_no_vector_environment_is_refused_with_what_to_pass_instead(call):
+def test_an_object_that_is_not_a_vector_environment_is_refused_with_what_to_pass_instead(call):
     with pytest.raises(TypeError, match=r"AwaitableEnvs.*make a cartwheel\.VectorEnv of the same"):
         call(cartwheel.AwaitableEnvs(lotteries(2), lazy=True))
     with pytest.raises(TypeError, match=r"got (\[1\]|<class 'list'>): see cartwheel\.make_vec"):

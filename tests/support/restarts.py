@@ -47,7 +47,7 @@ def assert_cut(result):
 
 
 def assert_others_equal(result, undisturbed):
-    """The rows of the other worker are as if nothing had happened."""
+    """The rows of the other worker equal those of a run without the fault."""
     for got, expected in zip(result[:4], undisturbed[:4], strict=True):
         np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
 

@@ -202,7 +202,7 @@ RESULTS = {
     "flags": lambda rewards: rewards > 0,
     "every second number": lambda rewards: np.repeat(rewards, 2)[::2] * 0.3,
     "the other byte order": lambda rewards: (rewards * 0.7).astype(">f8"),
-    "an address that is no number's": lambda rewards: np.frombuffer(
+    "an array that is not aligned": lambda rewards: np.frombuffer(
         b" " + (rewards * 0.7).tobytes(), offset=1
     ),
     "a list": lambda rewards: (rewards * 2).tolist(),

@@ -75,7 +75,6 @@ class AgentsEnv:
         self.env = as_parallel(made)
         self.layout = layout_of(self.env, settings)
         self._settings = settings
-        self._repeats = settings.action_repeat > 1
         self._names = list(self.layout.agents)
         self._places = {name: place for place, name in enumerate(self._names)}
         self._of_all = in_order(self._names)
@@ -144,10 +143,10 @@ class AgentsEnv:
         before = names if all_act else list(before)  # which the environment may change
         if self._stacks_all_actions:
             # The space has an action for each agent; a check would take longer than the rest.
-            actions = dict(zip(names, action["0"]))  # noqa: B905
+            actions = dict(zip(names, action["0"], strict=False))
         else:
             actions = self._actions(action)
-        if self._repeats:
+        if self._settings.action_repeat > 1:
             observations, rewards, terminations, truncations, infos = self._repeat(actions)
         else:
             if not all_act:
@@ -256,8 +255,6 @@ class AgentsEnv:
 
     def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
         """Returns infos that are not empty, by the place of the agent."""
-        if not any(infos.values()):
-            return {}
         return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
 
     def render(self) -> Any:

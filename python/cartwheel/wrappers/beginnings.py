@@ -24,10 +24,10 @@ class Beginnings:
     """Seeds and options of resets that were sent, and of the next automatic resets.
 
     Attributes:
-        are_known: Set if any row has some. If not, batches need not be changed.
+        flag: Set if any row has some. If not, batches need not be changed.
     """
 
-    __slots__ = ("_next", "_num_envs", "_options", "_seeds", "are_known")
+    __slots__ = ("_next", "_num_envs", "_options", "_seeds", "flag")
 
     def __init__(self, num_envs: int) -> None:
         """No reset was sent."""
@@ -38,7 +38,7 @@ class Beginnings:
         self._options: dict[int, dict[str, Any]] = {}
         #: Seed and options of the next automatic reset of rows, where ``next_reset`` gave some.
         self._next: dict[int, tuple[int, dict[str, Any] | None]] = {}
-        self.are_known = Flag()
+        self.flag = Flag()
 
     def get_state(self) -> dict[str, Any]:
         """Returns seeds and options of resets that were not shown yet, and of the next ones."""
@@ -129,7 +129,7 @@ class Beginnings:
         self._count()
 
     def _count(self) -> None:
-        self.are_known.is_set = self._seeds is not None or bool(self._options) or bool(self._next)
+        self.flag.is_set = self._seeds is not None or bool(self._options) or bool(self._next)
 
 
 def seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:

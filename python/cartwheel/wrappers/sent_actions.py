@@ -85,7 +85,7 @@ class SentActions(KeepsState, VectorWrapper):
         """Returns the actions that are sent."""
         rows, steps = batch.rows, batch.kinds == TRANSITION
         values = _fitted(self._space, actions, len(rows))
-        if self._source.losses.are_there.is_set or self._waits[rows].any():
+        if self._source.losses.flag.is_set or self._waits[rows].any():
             steps &= ~self._settle(rows)
         if steps.all():
             at: Any = _ALL if batch.env_index is None else rows

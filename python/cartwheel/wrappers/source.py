@@ -121,7 +121,7 @@ class Source:
         """
         if not self.is_bare or self._in_parts:
             return None
-        kept = self._kinds, self._is_same_step, self._beginnings.are_known, self._unseen.are_there
+        kept = self._kinds, self._is_same_step, self._beginnings.flag, self._unseen.flag
         return FusedStep(*kept, operations)
 
     def note_change(self) -> None:
@@ -350,7 +350,7 @@ class Source:
             over = np.logical_or(batch.terminations, batch.truncations)
         begins = begun | (over & self._is_same_step)
         seeded = np.zeros(len(rows), np.bool_)
-        if batch.seeds is not None or batch.options or self._beginnings.are_known.is_set:
+        if batch.seeds is not None or batch.options or self._beginnings.flag.is_set:
             seeds = np.full(len(rows), -1) if batch.seeds is None else batch.seeds
             seeded = begins & (seeds >= 0)
             self._beginnings.note(rows[begins].tolist(), seeds[begins], batch.options)
@@ -547,9 +547,9 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
-        if self._beginnings.are_known.is_set:
+        if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
-        if self._unseen.are_there.is_set:
+        if self._unseen.flag.is_set:
             self._show_stepped(batch)
         return batch
 
@@ -572,7 +572,7 @@ class Source:
 
     def _show(self, batch: Batch) -> None:
         """All rows are shown, by a reset of some."""
-        if self._unseen.are_there.is_set:
+        if self._unseen.flag.is_set:
             batch.late, begun = self._unseen.show(batch.kinds)
             self._kinds.reset(begun, None)
             if batch.late is not None and batch.seeds is not None:
@@ -617,7 +617,7 @@ class Source:
             kinds = self._kinds.reset(rows, None)
             batch = Batch(rows, kinds, observations, None, None, None, infos)
             self._beginnings.attach_to(batch)
-            if self._unseen.are_there.is_set:
+            if self._unseen.flag.is_set:
                 self._show_stepped(batch)
         else:
             self._note_resets(seed, options, in_parts=False)

@@ -30,14 +30,14 @@ class Unseen:
     """The rows whose present observation was not in a batch.
 
     Attributes:
-        are_there: Set if there are any.
+        flag: Set if there are any.
         number: How many times results were lost so far.
         last: Which of these times was the last one of each environment, 0 for none.
     """
 
     __slots__ = (
         *("_begun", "_is_seeded", "_is_uncounted", "_seen_by", "_what"),
-        *("are_there", "last", "number"),
+        *("flag", "last", "number"),
     )
 
     def __init__(self, num_envs: int) -> None:
@@ -51,7 +51,7 @@ class Unseen:
         self._is_seeded = np.zeros(num_envs, np.bool_)
         #: Whether another number may have begun, or for some of the wrappers.
         self._is_uncounted = np.zeros(num_envs, np.bool_)
-        self.are_there = Flag()
+        self.flag = Flag()
         self.number = 0
         self.last = np.zeros(num_envs, np.int64)
 
@@ -71,7 +71,7 @@ class Unseen:
             check_array(f"{path}[{name!r}]", state[name], own.shape, own.dtype)
         for name in _COLUMNS:
             getattr(self, f"_{name}")[:] = state[name]
-        self.are_there.is_set = bool(self._what.any())
+        self.flag.is_set = bool(self._what.any())
 
     def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.
@@ -91,7 +91,7 @@ class Unseen:
         self._is_uncounted[rows] &= ~np.asarray(seeded)
         self._is_seeded[rows] |= seeded
         self._begun[rows] = counts + begun
-        self.are_there.is_set = bool(self._what.any())
+        self.flag.is_set = bool(self._what.any())
         self.number += 1
         self.last[rows] = self.number
 
@@ -151,7 +151,7 @@ class Unseen:
         at: Any = slice(None) if rows is None else rows
         self._what[at] = self._begun[at] = 0
         self._is_seeded[at] = self._is_uncounted[at] = False
-        self.are_there.is_set = bool(self._what.any())
+        self.flag.is_set = bool(self._what.any())
 
     def _late(
         self,

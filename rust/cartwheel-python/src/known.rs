@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 101] = [
+const NAMES: [&str; 99] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -26,8 +26,6 @@ const NAMES: [&str; 101] = [
     "add_info",
     "answer",
     "answer_failed",
-    "are_known",
-    "are_there",
     "asked_again",
     "batch_opaque",
     "casting",

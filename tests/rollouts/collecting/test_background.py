@@ -310,7 +310,7 @@ def test_a_program_ends_in_the_middle_of_a_collection(ending):
 def test_the_error_of_a_row_that_is_late_has_the_time_limit_of_the_environments(monkeypatch):
     clock = SimpleNamespace(perf_counter=time.perf_counter, monotonic=count(step=100).__next__)
 
-    def late(timeout, **bounds):  # noqa: ARG001 - the arguments of `recv`
+    def late(timeout, **_):
         raise cartwheel.WorkerTimeoutError.from_call("recv", timeout, [4], [1])
 
     with in_background(build=partial(PROCESS, timeout=60), order="free") as collector:

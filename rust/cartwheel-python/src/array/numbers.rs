@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::{Number, dtype, first_byte, make};
+use super::{Number, dtype, first_byte, written};
 
 /// The numbers of an array that other code may have.
 pub(crate) struct Numbers<'py, T: Number> {
@@ -74,14 +74,15 @@ impl<'py, T: Number> NewNumbers<'py, T> {
         count: usize,
         fill: impl FnOnce(&mut [MaybeUninit<T>]),
     ) -> PyResult<Self> {
-        // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs.
-        let (array, first) = unsafe { make(py, T::DTYPE, Some(count), &[], None) }?;
-        let (array, first) = (array.cast_into()?, first.cast::<MaybeUninit<T>>());
-        assert!(first.is_aligned(), "NumPy's memory is aligned");
-        // SAFETY: the array has memory for `count` numbers (invariant 2), which need not be
-        // initialized. After a panic it is never read.
-        fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), count) });
-        Ok(Self(Numbers { array, of: PhantomData }))
+        let fill_bytes = |bytes: &mut [MaybeUninit<u8>]| {
+            let first = bytes.as_mut_ptr().cast::<MaybeUninit<T>>();
+            assert!(first.is_aligned(), "NumPy's memory is aligned");
+            // SAFETY: these are the bytes of `count` numbers (invariant 2), borrowed alone.
+            fill(unsafe { std::slice::from_raw_parts_mut(first, count) });
+        };
+        // SAFETY: `fill` writes every number, as the caller promises.
+        let array = unsafe { written(py, T::DTYPE, count, &[], fill_bytes) }?;
+        Ok(Self(Numbers { array: array.cast_into()?, of: PhantomData }))
     }
 
     /// The numbers.

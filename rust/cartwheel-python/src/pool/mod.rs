@@ -173,11 +173,7 @@ impl State {
         let (callbacks, infos) = (self.callbacks.bind(py), &mut self.infos);
         let outputs = self.batches.outputs(callbacks, &mut received.lease, infos)?;
         if call.is_none() {
-            let (infos, episodes) = (&outputs.infos, self.episodes.as_ref());
-            match received.rows.sent() {
-                Some(rows) => name_rows(infos, episodes, rows.iter().copied())?,
-                None => name_rows(infos, episodes, 0..self.rows)?,
-            }
+            name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         }
         let shown = show(outputs)?;
         self.end_copied(received);

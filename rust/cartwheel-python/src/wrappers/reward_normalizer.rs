@@ -79,10 +79,13 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let mut received = std::mem::take(&mut self.state.lock(py).received);
-        let normalized = self.normalized(py, &received.receive(&columns));
-        self.state.lock(py).received = received; // its memory is used again
-        Ok(normalized?.into_shown().0)
+        let write = |room: &mut [MaybeUninit<f64>]| {
+            let RewardNormalizerState { normalizer, received } = &mut *self.state.lock(py);
+            with_standard_floats(|| normalizer.normalize(&received.receive(&columns), room));
+        };
+        // SAFETY: `normalize` writes every number (invariant 1).
+        let normalized = unsafe { NewNumbers::written(py, columns.len(), write) }?;
+        Ok(normalized.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
