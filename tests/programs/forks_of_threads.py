@@ -2,7 +2,11 @@
 
 import contextlib
 import gc
+import multiprocessing.util
 import os
+import re
+import struct
+import subprocess
 import sys
 import threading
 import time
@@ -63,14 +67,36 @@ def drop_a_pool_in_a_child():
 
 
 @program
+def list_statics_of_pyo3():
+    """Those of the native module that hold a Python object, and those that hold none yet."""
+    library = sys.modules["cartwheel._cartwheel"].__file__
+    symbols = subprocess.run(
+        ["nm", "--demangle", "--print-size", library], check=True, capture_output=True, text=True
+    ).stdout
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    begin = min(int(line.partition("-")[0], 16) for line in maps if line.endswith(library))
+    filled, empty = [], []
+    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+        for at, size, name in re.findall(
+            r"^(\w+) (\w+) \w (.*::(?:INTERNED|TYPE|TYPE_OBJECT))$", symbols, re.MULTILINE
+        ):
+            if "lazy_type_object" in name:
+                continue  # those of our classes: no other thread runs while one is filled
+            memory.seek(begin + int(at, 16))
+            words = struct.unpack(f"{int(size, 16) // 8}Q", memory.read(int(size, 16)))
+            (filled if all(words) else empty).append(name)
+    tell(filled=len(filled), empty=empty)
+
+
+@program
 def fork_during_a_first_use(pause_s):
     """Processes are forked while another thread uses native code for the first time."""
     sys.setswitchinterval(5)  # the thread goes on until it lets others run
     go = threading.Event()
-    inline = cartwheel.VectorEnv([_Env], executor="inline", autoreset_mode="same_step")
 
     def use():
         go.wait()
+        inline = cartwheel.VectorEnv([_Env], executor="inline", autoreset_mode="same_step")
         inline.reset(seed=1)
         inline.step([0])
         with contextlib.suppress(Exception):
@@ -128,6 +154,24 @@ def list_what_a_worker_has_open():
     tell(alone=alone, among_others=_open_in_a_worker())
     for envs in others:
         envs.close()
+
+
+@program
+def construct_while_pipes_are_closed():
+    """A worker is forked when the pipes to another process are closed, but still known."""
+    close, seen = multiprocessing.util.close_fds, []
+
+    def close_and_construct(*descriptors):
+        close(*descriptors)
+        multiprocessing.util.close_fds = close
+        with contextlib.closing(
+            cartwheel.VectorEnv([_Env], executor="process", context="fork")
+        ) as envs:
+            seen.extend(envs.call("variables")[0])
+
+    multiprocessing.util.close_fds = close_and_construct
+    cartwheel.VectorEnv([_Env], executor="process", context="fork").close()
+    tell(faults=seen)
 
 
 @program

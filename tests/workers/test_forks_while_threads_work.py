@@ -1,6 +1,7 @@
 """Forked processes hang on nothing that another thread did, and keep nothing of other pools."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_no_static_is_filled_after_the_import():
     assert found == FILLED_AT_IMPORT | OF_TESTS
 
 
+@linux_only("it reads /proc")
+@pytest.mark.skipif(shutil.which("nm") is None, reason="it lists symbols")
+def test_no_static_of_pyo3_is_filled_after_the_import():
+    facts = run_program("list_statics_of_pyo3")
+    assert facts["empty"] == []
+    assert facts["filled"] > 0
+
+
 @pytest.mark.parametrize("pause_s", PAUSES_S)
 def test_a_worker_forked_during_a_first_use_serves(pause_s):
     for _ in range(times(1, with_full=2)):
@@ -54,6 +63,10 @@ def test_a_worker_forked_during_a_first_use_serves(pause_s):
 def test_a_worker_keeps_nothing_of_other_vector_environments():
     facts = run_program("list_what_a_worker_has_open")
     assert facts["among_others"] == facts["alone"]
+
+
+def test_a_worker_closes_no_file_that_has_the_number_of_a_pipe_of_another():
+    assert run_program("construct_while_pipes_are_closed") == {"faults": []}
 
 
 @pytest.mark.parametrize("context", FORK_FIRST)

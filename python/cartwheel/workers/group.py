@@ -73,6 +73,8 @@ class WorkerGroup:
         drawn: The rows whose terminal states are drawn.
         may_fork: Whether an error may advise the start method ``fork``.
         hung_up: Whether the channels were closed while a call waits for a message.
+        closing: The processes whose pipes are closed, or about to be: another file may have the
+            number of a pipe by then.
     """
 
     shards: list[tuple[int, int]]
@@ -94,6 +96,7 @@ class WorkerGroup:
     drawn: list[int] = dataclasses.field(default_factory=list)
     may_fork: bool = True
     hung_up: bool = False
+    closing: set[int] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Sets the counts of restarts to zero."""
@@ -452,7 +455,9 @@ class WorkerGroup:
         self.setup = None
         for channel in self.channels:
             channel.close()
-        for process in filter(None, self.processes):
+        for worker, process in enumerate(self.processes):
+            if process is None or worker in self.closing:
+                continue
             # A finalizer closes the pipes between the parent and the process only in the parent.
             # Where `multiprocessing` has no such finalizer, they stay open.
             popen = getattr(process, "_popen", None)
@@ -494,6 +499,7 @@ class WorkerGroup:
                 self.reported.add(worker)
                 how, stderr = described_exit(process.exitcode), self._last_lines(worker)
                 LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
+            self.closing.add(worker)
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:

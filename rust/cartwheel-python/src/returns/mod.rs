@@ -12,3 +12,4 @@ mod transitions;
 pub(crate) use estimators::{discounted, gae, lambda_returns, n_step, retrace, vtrace};
 pub(crate) use masks::{is_first, next_values, valid_mask};
 pub(crate) use statistics::{masked_mean, masked_normalize};
+pub(crate) use transitions::PyTransitions;
