@@ -3,27 +3,118 @@
 //! # Invariants
 //!
 //! 1. Every processor of `x86_64` has SSE2.
+//! 2. A function with other target features is called only where the processor was found to have them.
+//! 3. A load of a vector is within the array of which it has a reference.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "vector instructions, see above"))]
+
+/// The bytes that become bits together.
+type Tile = [u8; 64];
+/// Tiles whose positions are found before any is used.
+const GROUP: usize = 8;
+/// Positions that are written at once, whether so many are set or not.
+const WRITTEN: usize = 8;
+/// Room for the positions of a group.
+type Found = [u16; 64 * GROUP + WRITTEN];
 
 /// Calls `then` with each position at which one of the two is not 0.
 ///
-/// It looks at 64 positions at a time: which of them are set is random, so that a processor guesses
-/// wrong about once in a loop, however many there are.
+/// Which of them are set is random. A loop over the bits of each tile would end at another number of
+/// turns each time, which a processor guesses wrong; a loop over those of many tiles ends once.
 pub(super) fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
     assert_eq!(first.len(), second.len(), "bytes");
     let ((tiles, rest), (others, other_rest)) = (first.as_chunks(), second.as_chunks());
-    let last = (!rest.is_empty()).then(|| {
+    let mut found = [0; 64 * GROUP + WRITTEN];
+    let mut each_of = |tiles: &[Tile], others: &[Tile], begin: usize| {
+        let count = positions(tiles, others, &mut found);
+        found[..count].iter().for_each(|&position| then(begin + usize::from(position)));
+    };
+    for (group, (tiles, others)) in tiles.chunks(GROUP).zip(others.chunks(GROUP)).enumerate() {
+        each_of(tiles, others, 64 * GROUP * group);
+    }
+    if !rest.is_empty() {
         let [mut first, mut second] = [[0; 64]; 2];
         first[..rest.len()].copy_from_slice(rest);
         second[..rest.len()].copy_from_slice(other_rest);
-        set_bits(&first, &second)
-    });
-    let whole = tiles.iter().zip(others).map(|(first, second)| set_bits(first, second));
-    for (tile, mut set) in whole.chain(last).enumerate() {
+        each_of(&[first], &[second], 64 * tiles.len());
+    }
+}
+
+/// Writes the positions of a group at which one of the two is not 0, and returns how many they are.
+fn positions(tiles: &[Tile], others: &[Tile], found: &mut Found) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_there() {
+        // SAFETY: the processor has the features (invariant 2).
+        return unsafe { avx2::positions(tiles, others, found) };
+    }
+    positions_by(set_bits, tiles, others, found)
+}
+
+/// [`positions`], with this [`set_bits`].
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "numbers of zeros, at most 64")]
+fn positions_by(
+    set_bits: impl Fn(&Tile, &Tile) -> u64,
+    tiles: &[Tile],
+    others: &[Tile],
+    found: &mut Found,
+) -> usize {
+    let mut count = 0;
+    for (tile, (first, second)) in (0_u16..).zip(tiles.iter().zip(others)) {
+        let mut set = set_bits(first, second);
+        let mut room = &mut found[count..];
+        count += set.count_ones() as usize;
         while set != 0 {
-            then(64 * tile + set.trailing_zeros() as usize);
-            set &= set - 1;
+            let (next, rest) = room.split_first_chunk_mut::<WRITTEN>().expect("room for a group");
+            for position in next {
+                *position = 64 * tile + set.trailing_zeros() as u16; // any, if none is left
+                set &= set.wrapping_sub(1);
+            }
+            room = rest;
         }
+    }
+    count
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_setzero_si256,
+    };
+
+    use super::{Found, Tile, positions_by};
+
+    /// Whether the processor has what the functions here need.
+    pub(super) fn is_there() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("popcnt")
+    }
+
+    /// As [`super::positions`].
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    pub(super) fn positions(tiles: &[Tile], others: &[Tile], found: &mut Found) -> usize {
+        positions_by(|first, second| set_bits(first, second), tiles, others, found)
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn load(half: &[u8; 32]) -> __m256i {
+        // SAFETY: these are 32 bytes (invariant 3).
+        unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
+    }
+
+    /// As [`super::set_bits`].
+    #[target_feature(enable = "avx2")]
+    fn set_bits(first: &Tile, second: &Tile) -> u64 {
+        let mut zeros = 0;
+        for (at, (first, second)) in
+            first.as_chunks().0.iter().zip(second.as_chunks().0).enumerate()
+        {
+            let either = _mm256_or_si256(load(first), load(second));
+            let bits = _mm256_movemask_epi8(_mm256_cmpeq_epi8(either, _mm256_setzero_si256()));
+            zeros |= u64::from(bits.cast_unsigned()) << (32 * at);
+        }
+        !zeros
     }
 }
 
@@ -87,7 +178,7 @@ mod tests {
             let high = state >> 33;
             if high.is_multiple_of(odds) { high.to_le_bytes()[1] } else { 0 }
         };
-        for count in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 300] {
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 300, 512, 1100] {
             for odds in [1, 2, 9, 100] {
                 let first: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
                 let second: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
@@ -96,10 +187,15 @@ mod tests {
                 let mut found = Vec::new();
                 each_set(&first, &second, |at| found.push(at));
                 assert_eq!(found, expected);
-                let tiles = first.as_chunks().0.iter().zip(second.as_chunks().0);
-                for (first, second) in tiles {
+                let tiles = first.as_chunks().0;
+                for (first, second) in tiles.iter().zip(second.as_chunks().0) {
                     assert_eq!(set_bits(first, second), set_bits_of_words(first, second));
                 }
+                let group = (&tiles[..tiles.len().min(GROUP)], second.as_chunks().0);
+                let [mut found, mut others] = [[0; 64 * GROUP + WRITTEN]; 2];
+                let count = positions(group.0, group.1, &mut found);
+                assert_eq!(count, positions_by(set_bits, group.0, group.1, &mut others));
+                assert_eq!(found[..count], others[..count]);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Metrics of the running episodes, in every step, and of those that have ended.
 
-use super::finished::{Archive, Finished};
+use super::finished::{Archive, Finished, Flags};
 use super::kind::RESET;
 use super::places::{At, Places, StepResults};
 use super::running::Running;
@@ -33,6 +33,11 @@ impl Reports {
     /// 1 for each row of which the last step did.
     pub fn at_end(&self) -> &[u8] {
         &self.at_end
+    }
+
+    /// Whether a step of the episode of a row reported it, and whether the last one did.
+    fn of(&self, row: usize) -> [bool; 2] {
+        if self.is_used { [self.once[row] != 0, self.at_end[row] != 0] } else { [false; 2] }
     }
 
     /// Goes on with the reports of another run.
@@ -139,18 +144,17 @@ impl EpisodeMetrics {
             reports.step(places, &self.running, said);
         }
         let [success, fail] = &self.reports;
-        let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];
         let added = if self.updates { &self.running.ended[..] } else { &[] };
         for &At { place, row } in added {
+            let ([once, at_end], [fails_once, fails_at_end]) = (success.of(row), fail.of(row));
+            let (terminated, truncated) = (terminations[place] != 0, truncations[place] != 0);
+            let flags = [once, at_end, fails_once, fails_at_end, terminated, truncated];
             self.archive.add(Finished {
                 total: self.running.returns()[row],
                 length: self.running.length(row),
-                flags: flags.map(|flags| flags[row] == 1),
-                env_index: i64::try_from(row).expect("rows are fewer"),
-                episode_id: 0,
                 seed: self.seeds[row],
-                terminated: terminations[place] != 0,
-                truncated: truncations[place] != 0,
+                env_index: u32::try_from(row).expect("rows are fewer"),
+                flags: Flags::new(flags),
             });
         }
         // In `SAME_STEP` the next episode has begun; in the other modes a place that ended one has

@@ -24,7 +24,7 @@ mod timed_episodes;
 pub use clip::clip;
 pub use compress::{gather, num_kept, scatter};
 pub use episode_metrics::{EpisodeMetrics, Reports};
-pub use finished::{Archive, Finished};
+pub use finished::{Archive, Finished, Flags};
 pub use frame_stack::{FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;

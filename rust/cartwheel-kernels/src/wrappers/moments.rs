@@ -57,12 +57,36 @@ impl Moments {
         self.count += to_f64(rows.len() / columns);
     }
 
+    /// [Merges](Self::merge) rows and copies them. One pass, where that takes no longer than the
+    /// additions alone.
+    ///
+    /// # Panics
+    ///
+    /// As for [`merge`](Self::merge); when the copy has another length.
+    pub fn merge_and_copy<T: Copy + Into<f64>>(&mut self, rows: &[T], copy: &mut [T]) {
+        let columns = self.mean.len();
+        if !rows.is_empty() && matches!(columns, 1 | 2 | 4 | 8) {
+            assert_eq!(rows.len() % columns, 0, "numbers of {columns} columns");
+            assert_eq!(copy.len(), rows.len(), "room for a copy");
+            self.sum_few(rows, |few| simd::run(Copied { few, copy }));
+            self.count += to_f64(rows.len() / columns);
+        } else {
+            copy.copy_from_slice(rows);
+            self.merge(copy);
+        }
+    }
+
     /// Few columns, of which [`LANES`] has a multiple: sums stay in registers.
     fn merge_few<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
+        self.sum_few(rows, |few| simd::run(few));
+    }
+
+    /// Merges the sums that `add` adds up.
+    fn sum_few<T: Copy + Into<f64>>(&mut self, rows: &[T], add: impl FnOnce(Few<'_, T>)) {
         let columns = self.mean.len();
         let shift: [f64; LANES] = std::array::from_fn(|lane| rows[lane % columns].into());
         let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-        simd::run(Few { rows, shift: &shift, sums: &mut sums, squares: &mut squares });
+        add(Few { rows, shift: &shift, sums: &mut sums, squares: &mut squares });
         self.take(0, rows.len() / columns, &shift[..columns], &sums, &squares);
     }
 
@@ -123,9 +147,20 @@ struct Few<'a, T> {
 
 impl<T: Copy + Into<f64>> Loops for Few<'_, T> {
     #[inline(always)]
-    fn run(self) {
+    fn run(mut self) {
+        let (tiles, rest) = self.rows.as_chunks();
+        self.add(tiles.iter(), rest);
+    }
+}
+
+impl<T: Copy + Into<f64>> Few<'_, T> {
+    /// Adds the numbers of tiles, and the rest.
+    #[inline(always)]
+    fn add<'a>(&mut self, tiles: impl Iterator<Item = &'a [T; LANES]>, rest: &[T])
+    where
+        T: 'a,
+    {
         let (mut sums, mut squares) = (*self.sums, *self.squares);
-        let (tiles, rest) = self.rows.as_chunks::<LANES>();
         for tile in tiles {
             for lane in 0..LANES {
                 let distance = tile[lane].into() - self.shift[lane];
@@ -135,6 +170,28 @@ impl<T: Copy + Into<f64>> Loops for Few<'_, T> {
         }
         add(rest, self.shift, &mut sums, &mut squares);
         (*self.sums, *self.squares) = (sums, squares);
+    }
+}
+
+/// The same, and copies the numbers.
+struct Copied<'a, T> {
+    few: Few<'a, T>,
+    copy: &'a mut [T],
+}
+
+impl<T: Copy + Into<f64>> Loops for Copied<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { mut few, copy } = self;
+        let ((tiles, rest), (rooms, last)) = (few.rows.as_chunks(), copy.as_chunks_mut());
+        last.copy_from_slice(rest);
+        few.add(
+            tiles.iter().zip(rooms).map(|(tile, room)| {
+                *room = *tile;
+                tile
+            }),
+            rest,
+        );
     }
 }
 

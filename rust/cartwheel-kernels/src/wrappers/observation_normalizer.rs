@@ -131,7 +131,8 @@ impl ObservationNormalizer {
     }
 
     /// Counts the observations of a batch that [`counts_all`](Self::counts_all), and writes the bytes
-    /// of the results, all of `out`. `shown` stays: it is behind until [`show`](Self::show).
+    /// of the results, all of `out`. `shown` stays: it is behind until [`show`](Self::show), which
+    /// needs the copy of the observations.
     ///
     /// # Panics
     ///
@@ -139,6 +140,7 @@ impl ObservationNormalizer {
     pub fn normalize_all<T: Copy + Into<f64>, B: Slot<u8>>(
         &mut self,
         observations: &[T],
+        copy: &mut [T],
         out: &mut [B],
     ) {
         assert_eq!(observations.len(), self.shown.len(), "observations");
@@ -146,8 +148,13 @@ impl ObservationNormalizer {
         if out.is_empty() {
             return;
         }
-        self.merge(observations);
-        normalize(observations, &self.moments.mean, &self.scale, out.as_chunks_mut().0);
+        if self.updates {
+            self.moments.merge_and_copy(observations, copy);
+        } else {
+            copy.copy_from_slice(observations);
+        }
+        self.scale();
+        normalize(copy, &self.moments.mean, &self.scale, out.as_chunks_mut().0);
     }
 
     /// Writes `shown` of the observations of the last batch, which went through
@@ -167,6 +174,11 @@ impl ObservationNormalizer {
         if self.updates {
             self.moments.merge(rows);
         }
+        self.scale();
+    }
+
+    /// Computes the scale anew.
+    fn scale(&mut self) {
         for (scale, variance) in self.scale.iter_mut().zip(&self.moments.variance) {
             *scale = 1.0 / (variance + self.epsilon).sqrt();
         }
@@ -268,7 +280,9 @@ mod tests {
         let mut other = to.clone();
         other.normalize(places, observations, ended, &[], &mut [], &mut Vec::new());
         let mut bytes = vec![0; size_of_val(&to.shown[..])];
-        to.normalize_all(observations, &mut bytes);
+        let mut copy = vec![-1.0; observations.len()];
+        to.normalize_all(observations, &mut copy, &mut bytes);
+        assert_eq!(copy, observations);
         to.show(observations);
         let written = bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
         assert!(written.eq(to.shown.iter().copied()), "results are those that are shown");

@@ -3,6 +3,7 @@
 use super::bits::each_set;
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 use super::places::{At, Places, StepResults};
+use super::slot::Slot;
 use crate::simd::{self, Loops};
 
 /// The effect of a step on episodes.
@@ -14,7 +15,7 @@ pub struct Ends {
     pub dropped: usize,
 }
 
-/// A place that is not just one more transition, with the values before the batch.
+/// A place that is not just one more transition, with the values before the batch that it goes on with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OtherPlace {
     pub(super) at: At,
@@ -108,10 +109,21 @@ impl Running {
         &self.stale
     }
 
-    /// The mean reward of each row; 0 where it has no step.
-    pub fn mean_rewards(&self) -> impl ExactSizeIterator<Item = f64> {
-        let rows = self.returns.iter().zip(self.lengths());
-        rows.map(|(total, length)| total / to_f64(length).max(1.0))
+    /// Writes the return, the length and the mean reward of each row, all of the three; the mean is 0
+    /// where a row has no step. One pass: a processor writes numbers while it divides.
+    ///
+    /// # Panics
+    ///
+    /// When there is not room for each row.
+    pub fn write<F: Slot<f64>, I: Slot<i64>>(
+        &self,
+        returns: &mut [F],
+        lengths: &mut [I],
+        means: &mut [F],
+    ) {
+        let rooms = [returns.len(), lengths.len(), means.len()];
+        assert_eq!(rooms, [self.num_envs(); 3], "room for the values of each row");
+        simd::run(Values { running: self, returns, lengths, means });
     }
 
     /// The mean reward of one row; 0 if it has no step.
@@ -196,7 +208,8 @@ impl Running {
         each_set(places.kinds(), stale, |place| {
             let (at, kind) = (places.at(place), places.kinds()[place]);
             let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
-            let (total, length) = (returns[at.row], *steps - begun[at.row]);
+            let (total, length) =
+                if keeps { (returns[at.row], *steps - begun[at.row]) } else { (0.0, 0) };
             odd.push(OtherPlace { at, kind, keeps, total, length });
         });
     }
@@ -227,8 +240,7 @@ impl Running {
         let odd = std::mem::take(&mut self.odd);
         for odd in &odd {
             let row = odd.at.row;
-            let (mut total, mut length) =
-                if odd.keeps { (odd.total, odd.length) } else { (0.0, 0) };
+            let (mut total, mut length) = (odd.total, odd.length);
             if odd.counts() {
                 total += reward(odd.at.place);
                 length += 1;
@@ -246,6 +258,29 @@ impl Running {
 fn to_f64(length: i64) -> f64 {
     const ZERO: f64 = 6_755_399_441_055_744.0; // 2^52 + 2^51
     f64::from_bits(ZERO.to_bits().wrapping_add(length.cast_unsigned())) - ZERO
+}
+
+/// Values of all rows.
+struct Values<'a, F, I> {
+    running: &'a Running,
+    returns: &'a mut [F],
+    lengths: &'a mut [I],
+    means: &'a mut [F],
+}
+
+impl<F: Slot<f64>, I: Slot<i64>> Loops for Values<'_, F, I> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { running: Running { returns, steps, begun, .. }, .. } = self;
+        let rooms = self.returns.iter_mut().zip(self.lengths).zip(self.means);
+        let rows = returns.iter().zip(begun);
+        for (((return_room, length_room), mean_room), (&total, &begun)) in rooms.zip(rows) {
+            let length = steps.wrapping_sub(begun); // no check to wait for
+            *return_room = F::of(total);
+            *length_room = I::of(length);
+            *mean_room = F::of(total / to_f64(length).max(1.0));
+        }
+    }
 }
 
 /// Adds rewards to returns.
@@ -276,6 +311,17 @@ mod tests {
         running.step(&StepResults { places, rewards, terminations: over, truncations })
     }
 
+    /// The returns, lengths and mean rewards of all rows, which must be written.
+    fn values(running: &Running) -> [Vec<f64>; 3] {
+        let count = running.num_envs();
+        let [mut returns, mut means] = [(); 2].map(|()| vec![f64::NAN; count]);
+        let mut lengths = vec![-1; count];
+        running.write(&mut returns, &mut lengths, &mut means);
+        let one_by_one = (0..count).map(|row| running.mean_reward(row));
+        assert!(means.iter().copied().eq(one_by_one));
+        [returns, lengths.into_iter().map(to_f64).collect(), means]
+    }
+
     #[test]
     #[expect(clippy::cast_precision_loss, reason = "they are below 2^51")]
     fn lengths_are_converted_exactly() {
@@ -293,7 +339,14 @@ mod tests {
         assert_eq!(ends, Ends { complete: 0, dropped: 2 });
         assert_eq!(running.returns(), [2.0, 0.0, 3.0, 4.0, 0.0]);
         assert_eq!(running.lengths().collect::<Vec<_>>(), [2, 0, 1, 1, 0]);
-        assert_eq!(running.mean_rewards().collect::<Vec<_>>(), [1.0, 0.0, 3.0, 4.0, 0.0]);
+        assert_eq!(
+            values(&running),
+            [
+                running.returns().to_vec(),
+                vec![2.0, 0.0, 1.0, 1.0, 0.0],
+                vec![1.0, 0.0, 3.0, 4.0, 0.0]
+            ]
+        );
     }
 
     #[test]
@@ -363,7 +416,7 @@ mod tests {
                 assert_eq!(found, ends);
                 assert_eq!(parts.returns(), whole.returns());
                 assert!(parts.lengths().eq(whole.lengths()));
-                assert!(parts.mean_rewards().eq(whole.mean_rewards()));
+                assert_eq!(values(&parts), values(&whole));
                 assert_eq!(parts.stale(), whole.stale());
             }
         }

@@ -49,7 +49,7 @@ pub(crate) use crate::array::block::Block;
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
-pub(crate) use crate::array::numbers::{NewNumbers, Numbers};
+pub(crate) use crate::array::numbers::{NewNumbers, Numbers, Unwritten};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
 use crate::known::imported;
 

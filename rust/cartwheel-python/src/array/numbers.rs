@@ -7,7 +7,8 @@
 //!    No slice is kept while a function of the caller runs. A program that writes the array in the
 //!    meantime, on another thread, gets numbers that depend on it, and nothing worse: no number is an
 //!    index.
-//! 2. [`NewNumbers`] has an array that was made here, is written, and is known to no other code until
+//! 2. [`Unwritten`] has an array that was made here and is known to no other code, with room for its
+//!    numbers, aligned. [`NewNumbers`] has one that is written, and is known to no other code until
 //!    [`NewNumbers::into_shown`].
 #![expect(unsafe_code, reason = "reads and writes NumPy arrays in place, see the invariants")]
 
@@ -17,7 +18,7 @@ use std::mem::MaybeUninit;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::{Number, dtype, first_byte, written};
+use super::{Number, dtype, first_byte, make};
 
 /// The numbers of an array that other code may have.
 pub(crate) struct Numbers<'py, T: Number> {
@@ -60,6 +61,37 @@ impl<'py, T: Number> Numbers<'py, T> {
     }
 }
 
+/// A new array of one dimension that is not written yet.
+pub(crate) struct Unwritten<'py, T: Number>(Numbers<'py, T>);
+
+impl<'py, T: Number> Unwritten<'py, T> {
+    /// An array with room for `count` numbers.
+    pub(crate) fn new(py: Python<'py>, count: usize) -> PyResult<Self> {
+        // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3 of
+        // the module above).
+        let (array, first) = unsafe { make(py, T::DTYPE, Some(count), &[], None) }?;
+        assert!(first.cast::<T>().is_aligned(), "NumPy's memory is aligned");
+        Ok(Self(Numbers { array: array.cast_into()?, of: PhantomData }))
+    }
+
+    /// Room for the numbers.
+    pub(crate) fn room(&mut self) -> &mut [MaybeUninit<T>] {
+        let Numbers { array, .. } = &self.0;
+        // SAFETY: there is room for so many numbers, which need not be initialized and are borrowed
+        // alone (invariant 2).
+        unsafe { std::slice::from_raw_parts_mut(first_byte(array).cast(), array.len()) }
+    }
+
+    /// The same array, written.
+    ///
+    /// # Safety
+    ///
+    /// Every number of [the room](Self::room) was written.
+    pub(crate) unsafe fn written(self) -> NewNumbers<'py, T> {
+        NewNumbers(self.0)
+    }
+}
+
 /// The numbers of a new array, of one dimension.
 pub(crate) struct NewNumbers<'py, T: Number>(Numbers<'py, T>);
 
@@ -74,15 +106,10 @@ impl<'py, T: Number> NewNumbers<'py, T> {
         count: usize,
         fill: impl FnOnce(&mut [MaybeUninit<T>]),
     ) -> PyResult<Self> {
-        let fill_bytes = |bytes: &mut [MaybeUninit<u8>]| {
-            let first = bytes.as_mut_ptr().cast::<MaybeUninit<T>>();
-            assert!(first.is_aligned(), "NumPy's memory is aligned");
-            // SAFETY: these are the bytes of `count` numbers (invariant 2), borrowed alone.
-            fill(unsafe { std::slice::from_raw_parts_mut(first, count) });
-        };
-        // SAFETY: `fill` writes every number, as the caller promises.
-        let array = unsafe { written(py, T::DTYPE, count, &[], fill_bytes) }?;
-        Ok(Self(Numbers { array: array.cast_into()?, of: PhantomData }))
+        let mut new = Unwritten::new(py, count)?;
+        fill(new.room());
+        // SAFETY: `fill` wrote every number, as the caller promises.
+        Ok(unsafe { new.written() })
     }
 
     /// The numbers.

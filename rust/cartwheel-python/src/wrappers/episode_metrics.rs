@@ -1,7 +1,12 @@
 //! Metrics of episodes; documented in the stub.
+//!
+//! # Invariants
+//!
+//! 1. `Running::write` of the kernels writes every number of its buffers, or panics.
+#![expect(unsafe_code, reason = "values are written into new arrays, see the invariants")]
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished, StepResults};
+use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished, Running, StepResults};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -13,7 +18,7 @@ use super::places::{
     PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
 };
 use super::state::{self, entry, put, put_flags};
-
+use crate::array::Unwritten;
 use crate::known::intern;
 
 /// The episodes, and buffers for a step.
@@ -136,8 +141,11 @@ impl PyEpisodeMetrics {
 
     /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let (mut episodes, dropped) = self.counted.lock(py).metrics.archive.take();
-        Ok((columns(py, episodes.make_contiguous())?, dropped))
+        let (next_id, (mut episodes, dropped)) = {
+            let archive = &mut self.counted.lock(py).metrics.archive;
+            (archive.counts().0, archive.take())
+        };
+        Ok((columns(py, episodes.make_contiguous(), next_id)?, dropped))
     }
 
     /// The means over the window.
@@ -158,12 +166,12 @@ impl PyEpisodeMetrics {
             put_flags(&state, name, flags)?;
         }
         put(&state, "seeds", &metrics.seeds)?;
+        let (next_id, dropped) = metrics.archive.counts();
         let collected = |episodes: &mut dyn Iterator<Item = &Finished>| {
-            columns(py, &episodes.copied().collect::<Vec<_>>())
+            columns(py, &episodes.copied().collect::<Vec<_>>(), next_id)
         };
         state.set_item("window", collected(&mut metrics.archive.recent())?)?;
         state.set_item("finished", collected(&mut metrics.archive.waiting())?)?;
-        let (next_id, dropped) = metrics.archive.counts();
         state.set_item("episode_count", next_id)?;
         state.set_item("dropped", dropped)?;
         Ok(state)
@@ -213,6 +221,21 @@ fn flag_names(py: Python<'_>) -> [&Bound<'_, PyString>; 4] {
     ]
 }
 
+/// The returns, lengths and mean rewards of all rows.
+fn values_of_all<'py>(py: Python<'py>, running: &Running) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let count = running.num_envs();
+    let (mut returns, mut rewards) = (Unwritten::new(py, count)?, Unwritten::new(py, count)?);
+    let mut lengths = Unwritten::new(py, count)?;
+    running.write(returns.room(), lengths.room(), rewards.room());
+    // SAFETY: `write` wrote every number (invariant 1).
+    let returns = unsafe { returns.written() };
+    // SAFETY: as above.
+    let lengths = unsafe { lengths.written() };
+    // SAFETY: as above.
+    let rewards = unsafe { rewards.written() };
+    Ok([returns.into_shown().0, lengths.into_shown().0, rewards.into_shown().0])
+}
+
 /// Puts the values of all places into a dictionary; `shown` says which reports are in it.
 fn fill(
     values: &Bound<'_, PyDict>,
@@ -221,16 +244,17 @@ fn fill(
     shown: (bool, bool),
 ) -> PyResult<()> {
     let (py, running) = (values.py(), &metrics.running);
-    values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
-    let (lengths, rewards) = match rows {
-        None => (column(py, running.lengths()), column(py, running.mean_rewards())),
-        Some(rows) => (
-            column(py, rows.iter().map(|&row| running.length(row))),
-            column(py, rows.iter().map(|&row| running.mean_reward(row))),
-        ),
+    let [returns, lengths, rewards] = match rows {
+        None => values_of_all(py, running)?,
+        Some(rows) => [
+            column_of(py, Some(rows), running.returns())?,
+            column(py, rows.iter().map(|&row| running.length(row)))?,
+            column(py, rows.iter().map(|&row| running.mean_reward(row)))?,
+        ],
     };
-    values.set_item(intern!(py, "episode_len"), lengths?)?;
-    values.set_item(intern!(py, "reward"), rewards?)?;
+    values.set_item(intern!(py, "return"), returns)?;
+    values.set_item(intern!(py, "episode_len"), lengths)?;
+    values.set_item(intern!(py, "reward"), rewards)?;
     let names = flag_names(py);
     for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {

@@ -100,6 +100,7 @@ impl PyObservationNormalizer {
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
         let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
+        let given = given.into_numbers::<T>()?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
         let mut state = self.state.lock(py);
@@ -107,8 +108,9 @@ impl PyObservationNormalizer {
             let ObservationNormalizerState { normalizer, scratches, behind, .. } = &mut *state;
             let Scratch { observations, .. } = T::scratch(scratches);
             let write = |buffer: &mut [MaybeUninit<u8>]| {
-                given.copy_numbers_to(observations);
-                with_standard_floats(|| normalizer.normalize_all(observations, buffer));
+                let given = given.cells();
+                observations.resize(given.len(), T::default());
+                with_standard_floats(|| normalizer.normalize_all(given, observations, buffer));
                 *behind = Some(T::DTYPE);
             };
             // SAFETY: `normalize_all` writes every byte (invariant 1).
@@ -118,7 +120,8 @@ impl PyObservationNormalizer {
         state.catch_up();
         let ObservationNormalizerState { normalizer, scratches, normalized: out, .. } = &mut *state;
         let Scratch { observations, finals, gathered } = T::scratch(scratches);
-        given.copy_numbers_to(observations);
+        observations.clear();
+        observations.extend_from_slice(given.cells());
         finals.clear();
         if let Some(last) = &ended.finals {
             last.copy_numbers_to(finals);
