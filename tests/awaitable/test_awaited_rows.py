@@ -221,8 +221,14 @@ def test_a_request_after_a_restart_waits_until_a_row_that_was_late_has_ended():
             limit(envs, LONG_S)
             envs._rows._timeout = SHORT_S / 5  # for what waits
             process = envs._rows.service._group.processes[0]
-            ended = threading.Timer(SHORT_S, process.kill)
-            process.kill = ended.start
+            kill = process.kill
+            ended = threading.Timer(SHORT_S, kill)
+
+            def kill_later():
+                process.kill = kill  # it may be killed again where it is reaped
+                ended.start()
+
+            process.kill = kill_later
             await envs.restart(0)
             assert (await envs.reset(0))[0].tolist() == [0, 0]
             ended.join()
