@@ -66,7 +66,7 @@ def check(holds, shown):
 
 
 async def told_by(envs, row, counts):
-    """What a row shows; ``None`` if that came too late, as on a busy machine."""
+    """The state that a row shows; ``None`` if that came too late, as on a busy machine."""
     try:
         return await envs.call(row, "told")
     except cartwheel.WorkerTimeoutError:

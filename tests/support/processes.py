@@ -30,7 +30,7 @@ def native_threads():
 
 
 def _read_twice(read):
-    """What ``read`` returns twice in a row.
+    """The value that ``read`` returns twice in a row.
 
     The kernel lists threads and children one after the other. If the one that it has reached ends
     at that moment, what it returns lacks others that live on: a test that began then would be
