@@ -18,9 +18,6 @@ from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
 from tests.support.executors import PROCESS, THREAD
 from tests.support.processes import left_behind, residue, sockets
 
-#: Longer than any of these calls takes. A call that gets no answer waits forever.
-pytestmark = pytest.mark.timeout(60, method="thread")
-
 
 class NoMetadataEnv(TranscriptEnv):
     metadata = None  # type: ignore[assignment]
