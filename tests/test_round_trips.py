@@ -188,10 +188,10 @@ if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         try:
-            pool.submit(job).result(timeout=60)
+            pool.submit(job).result(timeout=200)
         except cartwheel.WorkerDiedError as died:
             print(died, died.env_index, died.exitcode)
 """
     command = [sys.executable, "-c", program]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ran.stdout == "died [2] -9\n", ran.stderr

@@ -13,10 +13,20 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, Res
 
 import cartwheel
 from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
-from tests.support.sessions import Nested, Notebook, Numbered, Session, opened, outcome, turns
+from tests.support.sessions import (
+    Nested,
+    Notebook,
+    Numbered,
+    Session,
+    limit,
+    opened,
+    outcome,
+    sent,
+    turns,
+)
 
-#: Short, but enough for a step on a busy machine.
-LIMIT = 2.0
+#: Seconds for what must succeed, and for what hangs.
+LONG_S, SHORT_S = 60, 0.5
 
 
 def assert_same(got, expected):
@@ -66,7 +76,7 @@ def test_values_are_those_of_the_single_environment(how):
 
 def test_rows_are_awaited_in_any_order_and_a_failure_reaches_its_task_alone():
     async def main():
-        async with opened([Numbered] * 3, timeout=LIMIT) as envs:
+        async with opened([Numbered] * 3, timeout=LONG_S) as envs:
             pids = [(await envs.reset(row))[1]["pid"] for row in range(3)]
             kinds = [0, 1, 2]  # a step, an exception, a death
             steps = await asyncio.gather(
@@ -85,10 +95,13 @@ def test_rows_are_awaited_in_any_order_and_a_failure_reaches_its_task_alone():
             assert again[0] == pids[1]
             assert again[1] != pids[2]
             # A row that hangs: its task alone is late, and a restart does not wait.
-            late, on_time = await asyncio.gather(outcome(envs.step(1, 3)), outcome(envs.step(2, 0)))
-            assert isinstance(late, WorkerTimeoutError)
-            assert late.env_index == [1]
-            assert on_time[4] == {"steps": 1}
+            limit(envs, SHORT_S)
+            late = asyncio.ensure_future(outcome(envs.step(1, 3)))
+            await sent(envs, 1)
+            limit(envs, LONG_S)
+            assert (await envs.step(2, 0))[4] == {"steps": 1}
+            assert isinstance(await late, WorkerTimeoutError)
+            assert late.result().env_index == [1]
             await envs.restart(1)
             assert (await envs.reset(1))[1]["pid"] != again[0]
             assert (await envs.step(1, 4))[2:4] == (True, False)
@@ -101,7 +114,7 @@ def test_rows_are_awaited_in_any_order_and_a_failure_reaches_its_task_alone():
 def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
     async def main():
         restart = dict.fromkeys(("on_error", "on_worker_death", "on_timeout"), "restart")
-        async with opened([Numbered], timeout=LIMIT, **restart) as envs:
+        async with opened([Numbered], timeout=LONG_S, **restart) as envs:
             for action, told in [
                 (1, {"env_error": "ValueError: by number"}),
                 (2, {"worker_restarted": True}),
@@ -110,7 +123,9 @@ def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
                 await envs.reset(0)
                 shown, *_ = await envs.step(0, 0)
                 made = await envs.call(0, "made")
+                limit(envs, SHORT_S if action == 3 else LONG_S)
                 failed = await envs.step(0, action)
+                limit(envs, LONG_S)
                 np.testing.assert_array_equal(failed[0], shown)
                 assert failed[1:] == (0.0, False, True, told)
                 assert isinstance(await outcome(envs.step(0, 0)), EpisodeOverError)
@@ -176,8 +191,9 @@ def test_a_restart_does_not_wait_for_what_the_row_does_and_no_policy_hides_it():
 
 def test_a_request_does_not_wait_forever_for_a_row_that_is_late():
     async def main():
-        async with opened([Session], timeout=LIMIT / 4) as envs:
+        async with opened([Session], timeout=LONG_S) as envs:
             await envs.reset(0)
+            limit(envs, SHORT_S)
             early = asyncio.ensure_future(outcome(envs.step(0, "hang")))
             await turns()
             early.cancel()
@@ -187,17 +203,46 @@ def test_a_request_does_not_wait_forever_for_a_row_that_is_late():
                 assert isinstance(late, WorkerTimeoutError)
                 assert f"`{kind}` of row 0 has waited" in str(late)
                 assert (late.env_index, late.workers) == ([0], [0])
+            limit(envs, LONG_S)
             await envs.restart(0)
             assert (await envs.reset(0))[0].tolist() == [0, 0]
 
     asyncio.run(main())
 
 
+def test_a_request_after_a_restart_waits_until_a_row_that_was_late_has_ended():
+    """The system may need longer for that than a request may take."""
+
+    async def main():
+        async with opened([Session], timeout=LONG_S) as envs:
+            await envs.reset(0)
+            limit(envs, SHORT_S / 5)
+            assert isinstance(await outcome(envs.step(0, "hang")), WorkerTimeoutError)
+            limit(envs, LONG_S)
+            envs._rows._timeout = SHORT_S / 5  # for what waits
+            process = envs._rows.service._group.processes[0]
+            kill = process.kill
+            ended = threading.Timer(SHORT_S, kill)
+
+            def kill_later():
+                process.kill = kill  # it may be killed again where it is reaped
+                ended.start()
+
+            process.kill = kill_later
+            await envs.restart(0)
+            assert (await envs.reset(0))[0].tolist() == [0, 0]
+            ended.join()
+
+    asyncio.run(main())
+
+
 def test_a_row_that_was_late_may_still_answer(gates):
     async def main():
-        async with opened([partial(Session, gates)], timeout=LIMIT / 2) as envs:
+        async with opened([partial(Session, gates)], timeout=LONG_S) as envs:
             await envs.reset(0)
+            limit(envs, SHORT_S / 5)
             assert isinstance(await outcome(envs.step(0, "wait 1")), WorkerTimeoutError)
+            limit(envs, LONG_S)
             second = asyncio.ensure_future(envs.step(0, "step"))
             await turns()
             gates.open(1)
@@ -389,9 +434,11 @@ def hangs():
 
 def test_an_environment_that_is_never_made_times_out_for_its_row_alone():
     async def main():
-        async with opened([hangs, Notebook], timeout=0.5) as envs:
-            late, other = await asyncio.gather(outcome(envs.reset(0)), envs.reset(1))
-            assert isinstance(late, WorkerTimeoutError)
-            assert other == ("about nothing", {})
+        async with opened([hangs, Notebook], timeout=SHORT_S) as envs:
+            late = asyncio.ensure_future(outcome(envs.reset(0)))
+            await sent(envs, 0)
+            limit(envs, LONG_S)
+            assert await envs.reset(1) == ("about nothing", {})
+            assert isinstance(await late, WorkerTimeoutError)
 
     asyncio.run(main())

@@ -81,7 +81,7 @@ if __name__ == "__main__":
     asyncio.run(main())
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == (end == "raise"), ended.stderr
     assert ("its own" in ended.stderr) == (end == "raise")

@@ -16,6 +16,7 @@ from cartwheel._cartwheel import SlabLease
 from tests.envpool.tasks import NESTED, TRANSCRIPT, single
 from tests.support.environments import TranscriptEnv
 from tests.support.platforms import linux_only
+from tests.support.processes import native_threads
 
 NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
 
@@ -264,15 +265,14 @@ def test_reset_options_reach_the_environment(make):
 @pytest.mark.parametrize("offset", [0, 1, 1000])
 def test_workers_are_pinned_to_processors_starting_at_the_offset(make, task_id, executor, offset):
     processors = sorted(os.sched_getaffinity(0))
-    others = set(os.listdir("/proc/self/task"))  # noqa: PTH208 - only names are needed
+    others = native_threads()
     keywords = {"num_envs": 4, "executor": executor, "thread_affinity_offset": offset}
     envs = make(task_id, num_threads=2, **keywords)
     envs.reset()
     envs.step(np.zeros(4, np.int64))
     workers = [process.pid for process in getattr(envs._envs, "processes", [])]
     if executor == "thread":
-        started = set(os.listdir("/proc/self/task")) - others  # noqa: PTH208
-        workers = sorted(map(int, started))
+        workers = sorted(native_threads() - others)
     expected = [{processors[(offset + at) % len(processors)]} for at in range(2)]
     if task_id == NATIVE:  # the calling thread is its first worker
         expected.pop()

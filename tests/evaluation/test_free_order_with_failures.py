@@ -181,13 +181,14 @@ def test_after_ctrl_c_at_any_line_environments_can_be_evaluated_again(build_with
 
 
 def test_an_exception_waits_for_a_blocked_row_no_longer_than_the_time_out(build_with, gates):
-    envs = build_with(THREAD, gates.env_fns(2), timeout=0.3)  # the other row arrives in it
+    envs = build_with(THREAD, gates.env_fns(2), timeout=60)
     calls = []
 
     def policy(observations, rows, first):
         calls.append(rows.tolist())
         if len(calls) > 3:
             assert [0] not in calls
+            envs._callbacks.timeout = 0.3
             raise ZeroDivisionError
         return (rows == 0).astype(np.int64)
 
@@ -195,6 +196,7 @@ def test_an_exception_waits_for_a_blocked_row_no_longer_than_the_time_out(build_
         cartwheel.evaluate(envs, policy, recurrent=True, **FREE)
     assert envs.in_flight == [0]
     gates.open(1)
+    envs._callbacks.timeout = 60
     envs.reset()
     assert envs.in_flight == []
 

@@ -362,7 +362,7 @@ except ValueError as error:
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     numbers, rows, refused = ran.stdout.splitlines() or [ran.stderr] * 3

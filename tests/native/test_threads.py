@@ -5,10 +5,8 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 from multiprocessing import TimeoutError
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +21,7 @@ import cartwheel
 from cartwheel import _cartwheel
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.oracle import assert_same_reset, assert_same_steps, outcome
+from tests.support.processes import left_behind, native_threads, residue
 from tests.support.threads import in_thread
 
 pytestmark = pytest.mark.usefixtures("spinning")
@@ -116,19 +115,6 @@ def test_a_long_list_of_rows_is_shortened():
     envs.close()
 
 
-def threads():
-    """The threads of this program; some of them may be ending."""
-    return {int(entry.name) for entry in Path("/proc/self/task").iterdir()}
-
-
-def left_of_threads(before):
-    """The threads beyond ``before``; waits, because the kernel ends them after the join."""
-    deadline = time.monotonic() + 10
-    while (left := threads() - before) and time.monotonic() < deadline:
-        time.sleep(1e-3)
-    return left
-
-
 @pytest.mark.parametrize("executor", ["inline", "thread"])
 def test_calls_from_a_second_thread_are_refused(executor):
     """Steps release the GIL, so the second thread can call in the meantime."""
@@ -182,14 +168,14 @@ def test_closing_ends_the_steps_of_another_thread():
 @pytest.mark.parametrize("num_workers", [1, 2, 4])
 def test_there_are_num_workers_threads_and_none_after_close(num_workers):
     for _ in range(5):
-        before = threads()
+        before, threads = residue(), native_threads()
         envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=num_workers)
         assert envs.num_workers == num_workers
-        assert len(threads() - before) == num_workers - 1
+        assert len(native_threads() - threads) == num_workers - 1
         envs.reset(seed=1)
         envs.step(np.zeros(64, np.int64))
         envs.close()
-        assert not left_of_threads(before)
+        assert not left_behind(before)
 
 
 @pytest.mark.parametrize("num_envs", [1, 63, 127, 128, 4096])
@@ -202,24 +188,24 @@ def test_by_default_every_thread_has_at_least_one_block(env_id, num_envs):
 
 
 def test_the_inline_executor_has_no_threads():
-    before = threads()
+    before = native_threads()
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, executor="inline", num_workers=4)
     envs.reset(seed=1)
     envs.step(np.zeros(64, np.int64))
     assert (envs.num_workers, envs.executor) == (1, "inline")
-    assert threads() <= before
+    assert native_threads() <= before
     envs.close()
 
 
 def test_a_deleted_vector_environment_ends_its_threads():
-    before = threads()
+    before = residue()
     envs = cartwheel.NativeVectorEnv("Taxi-v4", 64, num_workers=4)
     kept, _ = envs.reset(seed=1)
     copy = kept.copy()
     envs.step_async(np.zeros(64, np.int64))
     del envs
     gc.collect()
-    assert not left_of_threads(before)
+    assert not left_behind(before)
     assert_identical(kept, copy)
 
 

@@ -39,13 +39,13 @@ def collecting(ending):
         os.waitpid(child, 0)
         facts["child"] = os.read(read, 4096).decode()
     if ending == "interrupt":
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
         for _ in range(20):
-            signal.setitimer(signal.ITIMER_REAL, 0.003)
-            signal.signal(signal.SIGALRM, signal.default_int_handler)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.003)
                 while True:
                     collector.collect()
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # noqa: PERF203 - one for each interrupt
                 time.sleep(0)
         signal.setitimer(signal.ITIMER_REAL, 0)
     tell(**facts)

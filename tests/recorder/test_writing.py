@@ -497,7 +497,7 @@ if sys.argv[2] == "close":
 @pytest.mark.parametrize("end", ["close", "the program's end"])
 def test_the_steps_of_another_thread_do_not_keep_a_recording_open(tmp_path, end):
     program = [sys.executable, "-c", STEPS_TO_THE_END, str(tmp_path), end]
-    subprocess.run(program, capture_output=True, check=True, timeout=60)
+    subprocess.run(program, capture_output=True, check=True, timeout=240)
     with h5py.File(tmp_path / "demo.h5") as file:
         assert file
         assert {whole(episode) for episode in file.values()} == {1}

@@ -27,7 +27,7 @@ def test_the_site_documents_cartwheel_without_its_native_module(tmp_path):
     environment = {**os.environ, "PYTHONPATH": "", "MPLCONFIGDIR": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
     assert (done.stdout, done.returncode) == ("[]\nTrue\n", 0), done.stderr
 

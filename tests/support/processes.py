@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 
@@ -14,13 +15,31 @@ def residue():
     """The processes, threads and descriptors of this program, as comparable text."""
     processes = {f"process {pid}" for pid in descendants(os.getpid())}
     threads = {f"thread {thread.name}" for thread in threading.enumerate()}
-    threads |= {f"native thread {task}" for task in os.listdir("/proc/self/task")}  # noqa: PTH208
+    threads |= {f"native thread {task}" for task in native_threads()}
     descriptors = set()
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - this runs twice in each test
         with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
             target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
             descriptors.add(f"descriptor {number} {target}")
     return processes | threads | descriptors
+
+
+def native_threads():
+    """The identifiers of the threads of this program, also of those that are ending."""
+    return _read_twice(lambda: set(map(int, os.listdir("/proc/self/task"))))  # noqa: PTH208
+
+
+def _read_twice(read):
+    """The value that ``read`` returns twice in a row.
+
+    The kernel lists threads and children one after the other. If the one that it has reached ends
+    at that moment, what it returns lacks others that live on: a test that began then would be
+    blamed for them.
+    """
+    last, now = None, read()
+    while now != last:
+        last, now = now, read()
+    return now
 
 
 def resident_kib():
@@ -75,7 +94,7 @@ def descendants(pid):
     """The living descendants of the process ``pid``."""
     found, unseen = set(), [pid]
     while unseen:
-        children = _children(unseen.pop())
+        children = _read_twice(partial(_children, unseen.pop()))
         unseen += children
         found |= {child for child in children if is_alive(child)}
     return found

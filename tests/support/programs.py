@@ -51,7 +51,7 @@ def served(flags=()):
             yield
         finally:
             del _servers[flags]
-            mine.close()
+            mine.shutdown(socket.SHUT_RDWR)  # also if a process that was forked still has it
             server.wait(timeout=60)
 
 

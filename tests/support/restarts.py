@@ -14,6 +14,8 @@ MODES = ["NextStep", "SameStep", "Disabled"]
 ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
 LOST, OTHERS = [3, 4], [0, 1, 2]
 SEED = 5
+#: A machine that is busy with others may delay one call, or two, but not as many as this.
+ATTEMPTS = 5
 NUMBERS = Discrete(len(FAULTS))
 WITHOUT_A_SHAPE = {
     "Text": (Text(16), str, str),

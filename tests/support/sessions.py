@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -137,6 +138,23 @@ async def opened(env_fns, **keywords):
     """``AwaitableEnvs`` of workers with the usual priority, closed in the end."""
     async with cartwheel.AwaitableEnvs(env_fns, worker_nice=0, **keywords) as envs:
         yield envs
+
+
+def limit(envs, seconds):
+    """Requests may take so many seconds from now on.
+
+    So only what hangs is short of time, and nothing else depends on how busy the machine is.
+    """
+    rows = envs._rows
+    rows._timeout = seconds
+    rows.service._settings = dataclasses.replace(rows.service._settings, timeout=seconds)
+
+
+async def sent(envs, row):
+    """Waits until the request of a task was sent to its row, where its time runs."""
+    await turns()
+    while not envs._rows._rows[row].current.deadline:
+        await asyncio.sleep(0.001)
 
 
 async def turns(number=3):

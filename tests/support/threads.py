@@ -20,7 +20,7 @@ def in_thread(function, *arguments):
         thread.join(timeout=30)
         assert not thread.is_alive(), "the call hangs"
         if "error" in outcome:
-            raise outcome["error"]
+            raise outcome.pop("error")  # kept here, it would be in a cycle with this frame
         return outcome["result"]
 
     return wait

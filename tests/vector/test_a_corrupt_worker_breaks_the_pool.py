@@ -25,7 +25,6 @@ def slabs():
 
 
 @linux_only("shared memory has no name by which this test finds it")
-@pytest.mark.timeout(60)
 def test_a_row_that_does_not_exist_is_named_and_the_pool_is_broken(gates):
     envs = cartwheel.VectorEnv(gates.env_fns(ROWS), executor="process", num_workers=1, batch_size=2)
     try:
@@ -67,7 +66,6 @@ class NestingEnv(TranscriptEnv):
         return *frame, info | {"large": np.zeros(2_000_000)}
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "stream",
     [record(0, b"\1\0a" + NESTED), record(1, NESTED), record(3, b"\1\0a" + NESTED)],

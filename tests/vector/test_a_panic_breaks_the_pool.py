@@ -22,8 +22,6 @@ from tests.support.environments import transcripts
 from tests.support.executors import EXECUTORS, PROCESS, THREAD
 from tests.support.gates import GatedEnv
 
-pytestmark = pytest.mark.timeout(60)
-
 ROWS = 4
 WHY = "index out of bounds: the len is 3 but the index is 7"
 

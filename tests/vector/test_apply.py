@@ -127,10 +127,12 @@ def test_it_is_refused_while_a_call_is_pending_and_after_close(build):
 
 
 def test_a_function_that_takes_too_long_times_out_and_loses_nothing(build_workers, gates):
-    envs = build_workers([partial(limited, row) for row in range(2)], timeout=1)
+    envs = build_workers([partial(limited, row) for row in range(2)], timeout=60)
     envs.reset()
+    envs._callbacks.timeout = 0.3
     with pytest.raises(cartwheel.WorkerTimeoutError, match="apply"):
         envs.apply(lambda _: gates.stand_at(1), env_index=[0])
+    envs._callbacks.timeout = 60
     gates.open(1)
     envs.reset()
     assert_identical(envs.apply(row_of), (0, 1))

@@ -265,7 +265,6 @@ def test_a_native_state_is_refused_by_other_environments():
     other.close()
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("executor", [INLINE, THREAD, PROCESS], ids=str)
 def test_a_row_that_failed_is_refused_by_name_and_continues_from_an_earlier_state(executor):
     envs = executor([partial(FaultyEnv, row) for row in range(3)], states="pickle")

@@ -21,6 +21,7 @@ from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import SleepingEnv, transcripts
 from tests.support.executors import INLINE, THREAD
 from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
+from tests.support.processes import native_threads
 from tests.support.repetitions import times
 from tests.support.threads import in_thread
 
@@ -331,14 +332,12 @@ def test_the_actions_that_were_checked_are_those_that_are_stepped(sent):
 
 @pytest.mark.skipif(not TASKS.exists(), reason="only Linux shows names here")
 def test_the_system_shows_the_names_of_our_threads():
-    def threads():
-        return {task.name: (task / "comm").read_text().strip() for task in TASKS.iterdir()}
-
-    before = threads()
+    before = native_threads()
     envs = cartwheel.VectorEnv([POLE] * 3, executor="thread", num_workers=3)
     natives = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=2)
     natives.reset(seed=1)
-    ours = {name for task, name in threads().items() if task not in before}
+    started = native_threads() - before
+    ours = {(TASKS / str(task) / "comm").read_text().strip() for task in started}
     assert ours == {"cartwheel-w0", "cartwheel-w1", "cartwheel-w2", "cartwheel-1"}
     envs.close()
     natives.close()

@@ -27,7 +27,6 @@ SENDING = dedent("""
 """)
 
 
-@pytest.mark.timeout(60)
 def test_sending_to_an_end_that_is_closed_raises_and_ends_no_program():
     ended = subprocess.run([sys.executable, "-c", SENDING], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout.split()) == (0, ["told"] * 3), ended.stderr

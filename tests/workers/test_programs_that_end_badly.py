@@ -192,7 +192,7 @@ def test_unclosed_environments_are_closed_wherever_their_program_ends(
     if where == "process":
         start = ["-m", "tests.programs", "leave_unclosed_in_a_process"]
     program = [sys.executable, *STRICT, *start, executor, daemon, str(tmp_path)]
-    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
 

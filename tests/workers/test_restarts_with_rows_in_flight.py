@@ -199,7 +199,7 @@ def count_while_workers_are_killed(seed, mode, batch_size):
         # One kill per received batch: if starts are slow, three in a row must not be killed.
         while gone_on.wait() and not done.wait(draw.uniform(0, 0.1)):
             gone_on.clear()
-            with contextlib.suppress(ValueError):  # the worker is being replaced
+            with contextlib.suppress(ValueError, AttributeError):  # the worker is being replaced
                 draw.choice(envs.processes).kill()
 
     killer = threading.Thread(target=kill)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("program_server")
     ],
 )
 def test_a_close_does_not_wait_for_the_call_that_it_interrupts(executor, where):
-    facts = run_program("close_in_a_signal_handler", executor, where, timeout_s=60)
+    facts = run_program("close_in_a_signal_handler", executor, where)
     # A worker that is made anew may have no environment yet.
     assert facts["closed"] == [where != "restart", True]
     if where == "restart":

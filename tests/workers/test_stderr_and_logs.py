@@ -19,6 +19,7 @@ from tests.support.in_parts import PATIENCE_S
 from tests.support.platforms import linux_only
 from tests.support.processes import wait_until_gone
 from tests.support.programs import run_program
+from tests.support.restarts import ATTEMPTS
 
 pytestmark = pytest.mark.usefixtures("program_server")
 
@@ -146,11 +147,16 @@ class ClosesAtAGateEnv(TranscriptEnv):
         self.gates.stand_at(1)
 
 
-def test_environments_that_need_longer_to_close_are_named(build_workers, logged, gates):
-    envs = build_workers([lambda: TranscriptEnv(9), partial(ClosesAtAGateEnv, gates)])
-    envs.reset()
-    envs.close(timeout=0.3)
-    [text] = logged(logging.WARNING)
+def test_environments_that_need_longer_to_close_are_named(build_workers, logged, caplog, gates):
+    for _ in range(ATTEMPTS):
+        caplog.clear()
+        envs = build_workers([lambda: TranscriptEnv(9), partial(ClosesAtAGateEnv, gates)])
+        envs.reset()
+        envs.close(timeout=0.3)
+        texts = logged(logging.WARNING)
+        if len(texts) == 1:  # worker 0 was not late, too
+            break
+    [text] = texts
     what = {"process": "was killed", "thread": "continues until the program ends"}[envs.executor]
     assert text.startswith(
         f"worker 1 (rows 1 to 1) {what}: its environments had not closed after 0.3"
@@ -190,6 +196,7 @@ def test_a_long_wait_is_logged_repeatedly(build_workers, logged, caplog, monkeyp
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
     envs = build_workers(gates.env_fns(3))
     envs.reset()
+    caplog.clear()  # the reset may have taken long
 
     def end_the_wait_after_three_reminders():
         deadline = time.monotonic() + PATIENCE_S / 2  # well before the limit of the gate
@@ -216,18 +223,19 @@ def test_a_long_wait_is_logged_repeatedly(build_workers, logged, caplog, monkeyp
         if envs.processes:
             assert f"pid {envs.processes[1].pid})" in text
     for record in caplog.records:
-        fields = getattr(record, "cartwheel", None)
-        if fields is None:  # about the construction
-            continue
+        fields = record.cartwheel
         assert (fields["event"], fields["call"]) == ("slow", how)
         assert fields["env_index"][-1] == 2
         assert fields["workers"][-1] == (0 if envs.executor == "inline" else 1)
 
 
-def test_a_wait_that_is_logged_still_ends_at_its_timeout(build_workers, logged, monkeypatch, gates):
+def test_a_wait_that_is_logged_still_ends_at_its_timeout(
+    build_workers, logged, caplog, monkeypatch, gates
+):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
     envs = build_workers(gates.env_fns(3))
     envs.reset()
+    caplog.clear()  # the reset may have taken long
     envs.step_async([0, 0, 1])
     deadline = time.monotonic() + PATIENCE_S / 2  # well before the limit of the gate
     while not logged(logging.WARNING) and time.monotonic() < deadline:

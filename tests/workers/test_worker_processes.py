@@ -2,11 +2,14 @@
 
 import contextlib
 import gc
-import multiprocessing
+import multiprocessing.connection
+import multiprocessing.forkserver
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -137,6 +140,37 @@ def test_the_number_of_descriptors_depends_on_workers_not_on_environments(build_
     envs.reset()
     added = [item for item in residue() - before if item.startswith("descriptor")]
     assert len(added) <= 20, added
+
+
+@pytest.mark.parametrize(
+    ("context", "module", "name"),
+    [("fork", os, "waitpid"), ("forkserver", multiprocessing.forkserver, "read_signed")],
+)
+def test_threads_that_ask_at_once_learn_how_a_worker_ended(
+    build_processes, monkeypatch, context, module, name
+):
+    """As the start of a process asks in its thread. The first one is about to read for a while."""
+    envs = build_processes(transcripts(3), context=context)
+    process, read = envs.processes[0], getattr(module, name)
+    process.kill()
+    multiprocessing.connection.wait([process.sentinel])
+    reads, others_read, seen = threading.Event(), threading.Event(), []
+
+    def read_late(*args):
+        if threading.current_thread() is first:
+            reads.set()
+            others_read.wait(0.3)
+        return read(*args)
+
+    first = threading.Thread(target=lambda: seen.append(process.exitcode))
+    monkeypatch.setattr(module, name, read_late)
+    first.start()
+    assert reads.wait(30)
+    seen.append(process.exitcode)
+    others_read.set()
+    first.join()
+    assert seen == [-signal.SIGKILL] * 2
+    assert process.exitcode == -signal.SIGKILL
 
 
 #: A program that prints what its descriptors refer to.

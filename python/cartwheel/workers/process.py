@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
 from cartwheel.workers.channels import ProcessChannel
+from cartwheel.workers.exit_codes import read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
 from cartwheel.workers.stderr import Stderr
@@ -121,6 +122,7 @@ class StartProcess:
             with caller_end, worker_end:
                 with contextlib.nullcontext() if forks else changed_for_programs():
                     process.start()
+                read_by_one_thread(process)
                 channel = ProcessChannel(Descriptor(caller_end.detach()), process.pid)
             channel.stderr = Stderr()
             descriptors = [lifeline(), channel.stderr.descriptor]

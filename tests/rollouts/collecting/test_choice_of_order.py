@@ -2,9 +2,9 @@
 
 import logging
 import time
+from collections import Counter
 from functools import partial
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
@@ -102,22 +102,26 @@ def test_stats_say_the_order_and_the_reason():
         assert abs(shares - 1) < 0.01
 
 
-def test_stats_of_free_rows_name_the_slowest():
-    class SlowEnv(gym.Wrapper):
-        def step(self, action):
-            time.sleep(0.003)
-            return super().step(action)
+def test_stats_of_free_rows_name_the_slowest(gates):
+    """In its first step row 2 waits for two rollouts of the others, which go ahead of it."""
+    length, asked, began = 20, Counter(), time.monotonic()
 
-    fast = transcripts(9, 9, 99, 9)  # no reset of the slow row, which would be a fast step
-    env_fns = [*fast[:2], lambda: SlowEnv(fast[2]()), fast[3]]
-    envs = PROCESS(env_fns, num_workers=4)
+    def act(observations, env_index, first):  # noqa: ARG001 - a recurrent policy
+        asked.update(env_index.tolist())
+        if min(asked[row] for row in (0, 1, 3)) == 2 * length:
+            gates.open(1)
+        return np.where(env_index == 2, 1, 0)
+
+    envs = PROCESS(gates.env_fns(4), num_workers=4)
     collector = cartwheel.Collector(
-        envs, lambda o: np.zeros(len(o), np.int64), 20, order="free", seed=1
+        envs, act, length, recurrent=True, order="free", run_ahead=1, seed=1
     )
     collector.collect()
-    (row, seconds), *_ = collector.stats().slowest_rows
-    assert row == 2
-    assert seconds >= 0.003
+    rows, seconds = zip(*collector.stats().slowest_rows, strict=True)
+    assert (rows[0], sorted(rows)) == (2, [0, 1, 2, 3])
+    assert 0 < seconds[3] <= seconds[2] <= seconds[1] < seconds[0]
+    assert length * seconds[0] < time.monotonic() - began
+    collector.close()
     envs.close()
 
 
