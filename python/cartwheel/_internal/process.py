@@ -1,4 +1,4 @@
-"""This process: deferred interrupts, functions that run at its end, and names of its threads."""
+"""This process: deferred interrupts, locks, functions that run at its end, names of its threads."""
 
 from __future__ import annotations
 
@@ -37,6 +37,33 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if received:
             handler(*received[0])
+
+
+class ProcessLock:
+    """A lock that no thread holds in a forked child: one that held it does not exist there."""
+
+    def __init__(self, if_held: Callable[[], object] = lambda: None) -> None:
+        """Makes a lock for as long as the program runs.
+
+        Args:
+            if_held: Called in a child that was forked while a thread held the lock.
+        """
+        self._if_held = if_held
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def __enter__(self) -> None:
+        """Waits for the lock."""
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Releases the lock."""
+        self._lock.release()
+
+    def _renew(self) -> None:
+        if self._lock.locked():
+            self._lock = threading.Lock()
+            self._if_held()
 
 
 def name_this_thread(name: str) -> None:
