@@ -66,12 +66,19 @@ class ProcessLock:
             self._if_held()
 
 
+#: Its attribute ``is_own`` is there in the threads that cartwheel started.
+_here = threading.local()
+
+
 def name_this_thread(name: str) -> None:
-    """Gives the calling thread a name of at most 15 bytes, which ``top -H`` and debuggers show.
+    """Gives a thread of cartwheel, which calls this at its beginning, a name of at most 15 bytes.
+
+    ``top -H`` and debuggers show it.
 
     Before Python 3.14, only Python knows the name of a :class:`threading.Thread`. Systems without
     ``/proc`` show no name.
     """
+    _here.is_own = True
     with contextlib.suppress(OSError):
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name, "ascii")
 
@@ -89,6 +96,9 @@ class Finalizer:
     children and waited forever for the others; and in a process of ``multiprocessing`` they are not
     called at all. The finalizers of ``multiprocessing`` are called in both cases, before anything
     happens to children, the last one first.
+
+    A garbage collection runs in any thread. In one of cartwheel's own, which may be the thread that
+    the function waits for or hold a lock that it needs, another thread calls it.
 
     A child that was forked from this process never calls the function.
 
@@ -140,10 +150,18 @@ class Finalizer:
 
         Weak references are cleared by then, but the objects that the function refers to are intact.
         """
+        self.call_for_collection()
+
+    def call_for_collection(self) -> None:
+        """Calls the function, unless it was called, without a wait of a thread for itself."""
+        if self.alive and hasattr(_here, "is_own"):
+            with contextlib.suppress(RuntimeError):  # there can be no more threads
+                threading.Thread(target=self, name="cartwheel-end", daemon=False).start()
+                return
         self()
 
 
 def _call(finalizer: weakref.ref[Finalizer]) -> None:
     called = finalizer()
     if called is not None:
-        called()
+        called.call_for_collection()
