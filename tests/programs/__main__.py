@@ -14,6 +14,7 @@ from tests.programs import (  # noqa: F401 - most of them register programs
     forbidden,
     forking,
     forks_of_threads,
+    garbage,
     ray_nodes,
     recording,
     rllib,

@@ -29,13 +29,19 @@ def collecting(ending):
     facts = {"rollouts": rollouts}
     if ending == "fork":
         read, write = os.pipe()
+        lock = collector._background._lock
+        lock.acquire()  # as the thread of the collector does now and then
         child = os.fork()
         if not child:
+            signal.alarm(100)  # for a child that hangs
             try:
                 collector.collect()
             except cartwheel.ForkedProcessError as error:
+                collector.close()
                 os.write(write, str(error).encode())
             os._exit(0)
+        lock.release()
+        os.close(write)
         os.waitpid(child, 0)
         facts["child"] = os.read(read, 4096).decode()
     if ending == "interrupt":

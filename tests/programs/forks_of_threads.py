@@ -1,10 +1,13 @@
 """Programs that fork while other threads work."""
 
 import contextlib
+import ctypes
 import gc
+import multiprocessing.process
 import multiprocessing.util
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -16,6 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from cartwheel.workers.inheritance import changed_for_programs
 from tests.programs.registry import program, tell
 
 
@@ -39,6 +43,7 @@ def _in_a_child(function):
     """Runs ``function`` in a forked child; returns the status with which it ended."""
     pid = os.fork()
     if pid == 0:
+        signal.alarm(150)  # for a child that hangs
         with contextlib.suppress(BaseException):
             function()
             os._exit(0)
@@ -180,6 +185,64 @@ def construct_while_pipes_are_closed():
     multiprocessing.util.close_fds = close_and_construct
     cartwheel.VectorEnv([_Env], executor="process", context="fork").close()
     tell(faults=seen)
+
+
+def _construct():
+    envs = cartwheel.VectorEnv([_Env], executor="process", context="fork")
+    envs.reset()
+    envs.close()
+
+
+@program
+def fork_while_the_limit_is_raised():
+    """A child, forked while the limit of descriptors is looked at, makes a vector environment."""
+    listdir, exitcodes = os.listdir, []
+
+    def list_and_fork(folder):
+        os.listdir = listdir
+        exitcodes.append(_in_a_child(_construct))
+        return listdir(folder)
+
+    os.listdir = list_and_fork
+    _construct()
+    tell(exitcodes=exitcodes)
+
+
+@program
+def end_a_child_while_a_worker_starts():
+    """A child, forked when a worker has just been started, ends as every Python program does."""
+    start, exitcodes = multiprocessing.process.BaseProcess.start, []
+
+    def start_and_fork(process):
+        start(process)
+        exitcodes.append(_in_a_child(multiprocessing.util._exit_function))
+
+    multiprocessing.process.BaseProcess.start = start_and_fork
+    _construct()
+    tell(exitcodes=exitcodes)
+
+
+@program
+def fork_while_a_program_starts():
+    """Variables of the C library: in a child forked meanwhile, and then in this process."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.pop(name, None)
+    os.environ["PMI_RANK"] = "0"
+
+    def check():
+        assert getenv(b"OMP_NUM_THREADS") is None
+        assert getenv(b"PMI_RANK") == b"0"
+
+    with changed_for_programs():
+        assert getenv(b"OMP_NUM_THREADS") == b"1"
+        assert getenv(b"PMI_RANK") is None
+        exitcodes = [_in_a_child(check), _in_a_child(changed_for_programs().__enter__)]
+        os.environ["MKL_NUM_THREADS"] = "4"  # as another thread may do
+        del os.environ["PMI_RANK"]
+    names = (b"OMP_NUM_THREADS", b"MKL_NUM_THREADS", b"PMI_RANK")
+    tell(exitcodes=exitcodes, after=[str(getenv(name)) for name in names])
 
 
 @program

@@ -4,12 +4,14 @@ Each list below has one layer per line, from top to bottom, of top-level modules
 of a package. A module imports only from layers below its own. ``ARCHITECTURE.md`` describes them.
 """
 
+import ast
 import re
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+import cartwheel
 from tests.support.imports import python_imports, way
 from tests.support.rust_imports import rust_imports
 
@@ -149,12 +151,50 @@ def test_no_file_imports_itself_through_others(package):
     _, imports, layers = package
     if "lib" in layers:  # Rust: a module may import from its parent, whose type it extends
         imports = [found for found in imports if not found.source.startswith(f"{found.target}.")]
+    imports = [found for found in imports if (found.source, found.target) not in LAZY]
     targets = {}
     for found in imports:
         targets.setdefault(found.source, set()).add(found.target)
     ways = [(found, way(targets, found.target, found.source)) for found in imports]
     circles = [f"{found}, a cycle: {' → '.join(back)}" for found, back in ways if back]
     assert not circles, "\n".join(circles)
+
+
+def imported_when_run(file):
+    """The modules that a file imports, in their order, without those for type checkers."""
+    tree = ast.parse(file.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in sorted(imports, key=lambda node: node.lineno):
+        if node not in for_types:
+            own = getattr(node, "module", None)
+            yield from [own] if own else [alias.name for alias in node.names]
+
+
+def test_what_is_loaded_late_is_loaded_whole():
+    """Before a file of another package, that package is imported.
+
+    Otherwise a thread that imports the package at the same time may wait for this thread, and this
+    one for it. Python then gives one of them a module that is not complete.
+    """
+    root = ROOT / "python/cartwheel"
+    late = {f"cartwheel.{name}" for name in cartwheel._LAZY_MODULES} | {*cartwheel._LAZY.values()}
+    halves = []
+    for file in sorted(root.rglob("*.py")):
+        own = root / file.relative_to(root).parts[0]
+        begin = list(imported_when_run(own / "__init__.py" if own.is_dir() else file))
+        its_own = [at for at, name in enumerate(begin) if name.startswith(f"cartwheel.{own.stem}.")]
+        known = set(begin[: its_own[0]] if its_own else begin)
+        for module in imported_when_run(file):
+            package = module.rpartition(".")[0]
+            if package in late - known and package != f"cartwheel.{own.stem}":
+                halves.append(f"{file.relative_to(ROOT)} imports {module}, and not {package} first")
+    assert not halves, "\n".join(halves)
 
 
 def read(reader, root, files):

@@ -69,6 +69,20 @@ def test_a_worker_closes_no_file_that_has_the_number_of_a_pipe_of_another():
     assert run_program("construct_while_pipes_are_closed") == {"faults": []}
 
 
+def test_a_child_may_construct_whatever_another_thread_constructs():
+    assert run_program("fork_while_the_limit_is_raised") == {"exitcodes": [0]}
+
+
+def test_the_end_of_a_child_ends_no_worker_that_another_thread_starts():
+    assert run_program("end_a_child_while_a_worker_starts") == {"exitcodes": [0]}
+
+
+def test_a_child_has_the_variables_of_the_program():
+    """Also if another thread starts a worker at the fork, or the program changes them meanwhile."""
+    facts = run_program("fork_while_a_program_starts")
+    assert facts == {"exitcodes": [0, 0], "after": ["None", "b'4'", "None"]}
+
+
 @pytest.mark.parametrize("context", FORK_FIRST)
 def test_threads_may_construct_at_the_same_time(context):
     """No thread sees the environment change, and workers get the variables that they need."""

@@ -1,4 +1,4 @@
-"""This process: deferred interrupts, functions that run at its end, and names of its threads."""
+"""This process: deferred interrupts, locks, functions that run at its end, names of its threads."""
 
 from __future__ import annotations
 
@@ -39,12 +39,46 @@ def uninterrupted() -> Iterator[None]:
             handler(*received[0])
 
 
+class ProcessLock:
+    """A lock that no thread holds in a forked child: one that held it does not exist there."""
+
+    def __init__(self, if_held: Callable[[], object] = lambda: None) -> None:
+        """Makes a lock for as long as the program runs.
+
+        Args:
+            if_held: Called in a child that was forked while a thread held the lock.
+        """
+        self._if_held = if_held
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def __enter__(self) -> None:
+        """Waits for the lock."""
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Releases the lock."""
+        self._lock.release()
+
+    def _renew(self) -> None:
+        if self._lock.locked():
+            self._lock = threading.Lock()
+            self._if_held()
+
+
+#: Its attribute ``is_own`` is there in the threads that cartwheel started.
+_here = threading.local()
+
+
 def name_this_thread(name: str) -> None:
-    """Gives the calling thread a name of at most 15 bytes, which ``top -H`` and debuggers show.
+    """Gives a thread of cartwheel, which calls this at its beginning, a name of at most 15 bytes.
+
+    ``top -H`` and debuggers show it.
 
     Before Python 3.14, only Python knows the name of a :class:`threading.Thread`. Systems without
     ``/proc`` show no name.
     """
+    _here.is_own = True
     with contextlib.suppress(OSError):
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name, "ascii")
 
@@ -62,6 +96,9 @@ class Finalizer:
     children and waited forever for the others; and in a process of ``multiprocessing`` they are not
     called at all. The finalizers of ``multiprocessing`` are called in both cases, before anything
     happens to children, the last one first.
+
+    A garbage collection runs in any thread. In one of cartwheel's own, which may be the thread that
+    the function waits for or hold a lock that it needs, another thread calls it.
 
     A child that was forked from this process never calls the function.
 
@@ -113,10 +150,18 @@ class Finalizer:
 
         Weak references are cleared by then, but the objects that the function refers to are intact.
         """
+        self.call_for_collection()
+
+    def call_for_collection(self) -> None:
+        """Calls the function, unless it was called, without a wait of a thread for itself."""
+        if self.alive and hasattr(_here, "is_own"):
+            with contextlib.suppress(RuntimeError):  # there can be no more threads
+                threading.Thread(target=self, name="cartwheel-end", daemon=False).start()
+                return
         self()
 
 
 def _call(finalizer: weakref.ref[Finalizer]) -> None:
     called = finalizer()
     if called is not None:
-        called()
+        called.call_for_collection()

@@ -111,7 +111,7 @@ class OpenPool:
             deferred=True,
         )
         pool.receive_in_order(False)
-        make_private_on_fork(pool, group.processes)
+        make_private_on_fork(pool)
         return cls(pool, _fast_kind(action))
 
 

@@ -6,11 +6,16 @@ processes, moves the arrays and restarts processes that died (https://docs.ray.i
 the environments in each.
 """
 
+from typing import TYPE_CHECKING
+
 from cartwheel._internal.versions import load
 
 load("ray", "ray", "cartwheel.ray", "2.40")
 
 # ruff: noqa: E402 - they import what was loaded
+if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+    import cartwheel.rollouts  # noqa: F401
+
 from cartwheel.ray.rollout_actor import WorkerInfo, worker_info
 from cartwheel.ray.rollout_workers import RolloutWorkers
 from cartwheel.ray.worker_rollout import WorkerRollout

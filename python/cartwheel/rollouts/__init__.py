@@ -20,6 +20,13 @@ Example:
     >>> envs.close()
 """
 
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:  # before files of them: a package is loaded whole
+    import cartwheel.multiagent
+    import cartwheel.returns
+    import cartwheel.wrappers  # noqa: F401
+
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.session import CollectorStats
 from cartwheel.rollouts.collector import Collector

@@ -13,6 +13,11 @@ In a test of your own environment, this call is the whole test. ``check_vector_e
 checks; each failure is an :class:`EnvCheckError`.
 """
 
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+    import cartwheel.multiagent  # noqa: F401
+
 from cartwheel.testing.check import CHECKS, check_vector_env
 from cartwheel.testing.report import EnvCheckError, EnvCheckReport
 

@@ -14,11 +14,16 @@ Raises:
     ImportError: TorchRL is missing or too old: ``pip install 'cartwheel[torchrl]'``.
 """
 
+from typing import TYPE_CHECKING
+
 from cartwheel._internal.versions import load
 
 load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
 
 # ruff: noqa: E402 - they import what was loaded
+
+if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+    import cartwheel.wrappers  # noqa: F401
 
 from cartwheel.torchrl.agents_env import CartwheelAgentsEnv
 from cartwheel.torchrl.env import CartwheelEnv

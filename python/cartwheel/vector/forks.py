@@ -19,41 +19,31 @@ batch. A fork without held batches costs nothing.
 
 Forks by other code than Python (``fork`` of the C library) are not noticed. The memory of the
 executors ``thread`` and ``inline`` is private like any other memory of the process.
-
-Worker processes are not children of a forked child, but ``multiprocessing`` keeps them in its list
-of children there, and would terminate them when the child ends. So they are removed from the list.
 """
 
 from __future__ import annotations
 
-import multiprocessing.process
 import os
 import weakref
-from typing import Any
 
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
 from cartwheel._internal.logging import LOGGER
 
-#: Pools whose memory is shared with worker processes, and the list of these processes.
-_sharing: weakref.WeakKeyDictionary[Pool, list[Any]] = weakref.WeakKeyDictionary()
+#: Pools whose memory is shared with worker processes.
+_sharing: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-def make_private_on_fork(pool: Pool, processes: list[Any]) -> None:
-    """Makes the batches of ``pool`` private in every child that is forked from now on.
-
-    The end of the child does not terminate ``processes``.
-    """
-    _sharing[pool] = processes
+def make_private_on_fork(pool: Pool) -> None:
+    """Makes the batches of ``pool`` private in every child that is forked from now on."""
+    _sharing.add(pool)
 
 
 def _make_private() -> None:
     fork_ended_in_child()
-    children: set[Any] = getattr(multiprocessing.process, "_children", set())
-    for pool, processes in list(_sharing.items()):
-        children.difference_update(filter(None, processes))
+    for pool in list(_sharing):
         try:
             pool.make_private()
-        except (MemoryError, OSError):  # the other pools are still made private
+        except (MemoryError, OSError):  # noqa: PERF203 - the other pools are still made private
             LOGGER.exception("batches stay shared with the parent process")
 
 

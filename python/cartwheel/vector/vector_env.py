@@ -510,7 +510,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             self._pool.close(LAST_GRACE)
             raise
         if self.executor == "process":
-            make_private_on_fork(self._pool, self._group.processes)
+            make_private_on_fork(self._pool)
 
     # Attributes
 

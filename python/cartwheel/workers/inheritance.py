@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Protocol
+
+from cartwheel._internal.process import ProcessLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,17 +36,6 @@ _THREADS = (
 )
 #: Prefixes that ``gymnasium.vector.utils.clear_mpi_env_vars`` removes.
 _MPI = ("OMPI_", "PMI_")
-#: Held while the environment of the C library differs.
-_changed = threading.Lock()
-
-
-def _renew_lock() -> None:
-    """Makes a new lock: a thread that held the lock at a fork does not exist in the child."""
-    global _changed
-    _changed = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _missing() -> list[str]:
@@ -64,22 +54,30 @@ def change_environment() -> None:
         del os.environ[name]
 
 
+def _change_back() -> None:
+    """Gives the C library what ``os.environ`` has, which another thread may have changed."""
+    for name in _missing():
+        os.unsetenv(name)
+    for name, value in _mpi().items():
+        os.putenv(name, value)
+
+
+#: Held while the environment of the C library differs.
+_changed = ProcessLock(if_held=_change_back)
+
+
 @contextlib.contextmanager
 def changed_for_programs() -> Iterator[None]:
     """Sets the variables for programs that this process starts in the block."""
     with _changed:
-        missing, mpi = _missing(), _mpi()
-        for name in missing:
+        for name in _missing():
             os.putenv(name, "1")
-        for name in mpi:
+        for name in _mpi():
             os.unsetenv(name)
         try:
             yield
         finally:
-            for name in missing:
-                os.unsetenv(name)
-            for name, value in mpi.items():
-                os.putenv(name, value)
+            _change_back()
 
 
 class Holder(Protocol):

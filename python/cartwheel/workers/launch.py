@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
-from cartwheel._internal.process import uninterrupted
+from cartwheel._internal.process import ProcessLock, uninterrupted
 from cartwheel.errors import add_note
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import WorkerGroup
@@ -261,7 +261,7 @@ _SHARED = 16
 
 
 #: Held while the limit is raised, for threads that make vector environments at the same time.
-_limit_lock = threading.Lock()
+_limit_lock = ProcessLock()
 
 
 def require_descriptors(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import multiprocessing
+import multiprocessing.process
 import os
 import signal
 import socket
 import textwrap
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
@@ -32,7 +33,23 @@ _NAME = "Worker<"
 #: A pipe whose second end this process holds until it ends or executes another program. Workers
 #: watch the first end, and end then, too. (Threads that need it at the same time make one each.)
 _lifelines: list[tuple[Descriptor, Descriptor]] = []
-os.register_at_fork(after_in_child=_lifelines.clear)
+#: The worker processes of this process.
+_workers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    """Forgets what a forked child has not got: the end of the pipe, and the workers.
+
+    Workers are not children of the child, but ``multiprocessing`` keeps them in its list of
+    children there, and would terminate them when the child ends.
+    """
+    _lifelines.clear()
+    children: set[Any] = getattr(multiprocessing.process, "_children", set())
+    children.difference_update(_workers)
+    _workers.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def lifeline() -> Descriptor:
@@ -118,6 +135,7 @@ class StartProcess:
             name=f"{_NAME}{self.name}>-{index}",
             daemon=self.daemon,
         )
+        _workers.add(process)  # before its start, which another thread's fork may interrupt
         try:
             with caller_end, worker_end:
                 with contextlib.nullcontext() if forks else changed_for_programs():

@@ -132,6 +132,8 @@ class Background:
             RuntimeError: As for :meth:`stop`.
         """
         self._is_closed = True
+        if os.getpid() != self._owner:  # the thread may have held the lock at the fork
+            return
         self.stop()
         with self._lock:
             self._rollouts.clear()
