@@ -1,4 +1,4 @@
-"""What cannot be recorded is refused before anything is made, stepped or written."""
+"""Recordings that cannot be made are refused before anything is stepped or written."""
 
 import sys
 from functools import partial
