@@ -15,8 +15,8 @@ use pyo3::types::{PyDict, PyMapping, PySequence};
 
 use crate::convert::GivenRules;
 use crate::descriptor::PyDescriptor;
-use crate::{array, known};
 use crate::returns::PyTransitions;
+use crate::{array, known};
 
 /// An object that `GivenRules` are made of: what PyO3 derives has a static for each name.
 const RULES: &CStr = c"dict(max_episode_steps=None, ignore_terminations=False, action_repeat=1, staggered_reset=False)";
