@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use cartwheel_core::panic_message;
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::process_id;
 use pyo3::exceptions::PyEOFError;
@@ -140,7 +141,7 @@ impl Exclusive {
             Ok(Ok(result)) if !self.closing.has_begun() => return Ok(result),
             Ok(outcome) => outcome,
             Err(panic) => {
-                self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+                self.panic.get_or_init(|| (calling.to_owned(), message_of(&*panic)));
                 Err(self.broken(py))
             }
         };
@@ -193,7 +194,7 @@ impl Exclusive {
             state.as_mut().map_or_else(|| Err(refused(closed_text(&self.class_name))), run)
         }));
         let outcome = returned.unwrap_or_else(|panic| {
-            self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+            self.panic.get_or_init(|| (calling.to_owned(), message_of(&*panic)));
             Err(broken())
         });
         if self.closing.has_begun() && self.closing.is_left() {
@@ -351,7 +352,5 @@ impl Exclusive {
 
 /// The message of a panic.
 fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it has no message").to_owned()
+    panic_message(panic).unwrap_or("it has no message").to_owned()
 }
