@@ -48,7 +48,9 @@ impl Closing {
 
     /// Whether a running call should return.
     pub(super) fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Acquire) != OPEN
+        // No order is needed: nothing is read because of it that a lock, or the fence of `is_left`,
+        // does not order.
+        self.0.load(Ordering::Relaxed) != OPEN
     }
 
     /// Whether the thread that was in a call, and has released the state, is to close it.
@@ -285,13 +287,13 @@ impl Exclusive {
         if self.owner != process_id() {
             return Some(Vec::new());
         }
-        self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of a thread in a call
+        self.closing.0.fetch_max(CLOSING, Ordering::Relaxed); // ends the wait of a thread in a call
         if self.is_own_call() {
             let mut kept = self.after.lock().unwrap_or_else(PoisonError::into_inner);
             let before = std::mem::replace(&mut *kept, after);
             drop(kept);
             drop(before); // without the lock: this may run Python code
-            self.closing.0.store(LEFT, Ordering::Release);
+            self.closing.0.store(LEFT, Ordering::Relaxed); // this thread reads it
             return None;
         }
         let (began, limit) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
