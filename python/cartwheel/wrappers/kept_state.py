@@ -1,4 +1,4 @@
-"""What a wrapper keeps from one call to the next: a state that is checked before it is restored."""
+"""States that wrappers keep from one call to the next, checked before they are restored."""
 
 from __future__ import annotations
 
