@@ -11,8 +11,8 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import cartwheel.envpool
-from cartwheel import _cartwheel
-from cartwheel.bench import envpool
+from cartwheel import __main__, _cartwheel
+from cartwheel.bench import command, envpool
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.race import Measurement, race
 from cartwheel.bench.table import records, table
@@ -82,6 +82,25 @@ def test_a_race_keeps_notes_and_gives_every_contender_every_round():
     assert measurement == Measurement(
         5, {"plain": [2.0] * 3, "choosy": [3.0] * 3}, {"choosy": "two threads"}
     )
+
+
+def test_environments_that_do_not_fit_into_memory_are_refused_before_any_is_made(
+    monkeypatch, capsys
+):
+    arguments = ["bench", "--env", "None-v0", "--num-envs", "4", "2049"]
+    monkeypatch.setattr("sys.argv", ["cartwheel", *arguments])
+    monkeypatch.setattr(command, "memory_left", lambda: 4 * 2**30)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    printed, error = capsys.readouterr()
+    assert (ended.value.code, printed) == (2, "")
+    assert "--num-envs 2049: " in error
+    assert "4.0 GiB of memory at least, and 4.0 GiB are left: at most 2048 environments" in error
+    for left in (None, 2049 * command.PROCESS_BYTES):
+        monkeypatch.setattr(command, "memory_left", lambda left=left: left)
+        with pytest.raises(SystemExit):
+            __main__.main()
+        assert "--env None-v0: " in capsys.readouterr().err  # what is looked at next
 
 
 def test_envpool_is_left_out_with_the_reason(monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 
 import cartwheel
 from cartwheel._internal.literals import CollectOrder
-from tests.contract.collecting import EVENTS, NUM_ENVS, SUBJECTS, CollectorPlay
+from tests.contract.collecting import EVENTS, CollectorPlay
+from tests.contract.collector_subjects import NUM_ENVS, SUBJECTS
 from tests.contract.play import cases, ended, staggered
 
 #: Arguments that choose no other way to collect; rollouts on a device have tests of their own.

@@ -332,14 +332,21 @@ def test_a_wait_can_be_interrupted(make, gates):
     assert envs.recv()[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_a_wait_can_have_a_timeout(make, gates):
-    envs = make(GATED, num_envs=1, timeout=2, gates=gates)
+@pytest.mark.parametrize("env_type", ["gymnasium", "gym", "dm"])
+def test_a_step_that_times_out_is_received_later_and_not_sent_again(make, gates, env_type):
+    envs = make(GATED, env_type, num_envs=1, timeout=2, gates=gates)
     envs.async_reset()
     envs.recv(timeout=60)  # on a busy machine a reset may take longer than the timeout below
+    envs._timeout = 0.01
     with pytest.raises(multiprocessing.TimeoutError):
         envs.step(np.array([1]))
+    for call, name in ((envs.step, "step"), (envs.send, "send")):
+        with pytest.raises(envpool.EnvBusyError, match=rf"^`{name}` was called .*\[0\]"):
+            call(np.array([1]))
     gates.open(1)
-    assert envs.recv(timeout=60)[4]["elapsed_step"].tolist() == [1]
+    received = envs.recv(timeout=60)
+    info = received.observation.info if env_type == "dm" else received[-1]
+    assert info["elapsed_step"].tolist() == [1]
 
 
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cartwheel import returns
+from cartwheel import _cartwheel, returns
 
 SHAPES = [(1,), (5,), (17, 300), (3, 4, 5)]
 
@@ -78,3 +78,47 @@ def test_input_without_a_mean_is_refused(function):
 def test_epsilon_must_be_positive(epsilon):
     with pytest.raises(ValueError, match="`epsilon` must be positive, got"):
         returns.masked_normalize(np.ones(2), np.ones(2, bool), epsilon=epsilon)
+
+
+def read_only():
+    out = np.zeros(4)
+    out.flags.writeable = False
+    return out
+
+
+FLOATS = np.zeros(4)
+FLAGS = np.ones(4, np.bool_)
+#: Numbers, which are valid, and the array that is filled; and what is wrong with one of them.
+WRONG_ARRAYS = {
+    "dtype of flags": (
+        (FLOATS, np.ones(4, np.uint8), np.zeros(4)),
+        "`valid` must be a NumPy array of dtype bool with 1 dimension, got dtype uint8 and shape "
+        "[4]",
+    ),
+    "dimensions": (
+        (FLOATS, FLAGS, np.zeros((2, 2))),
+        "`normalized` must be a NumPy array of dtype float64 with 1 dimension, got dtype float64 "
+        "and shape [2, 2]",
+    ),
+    "dtype": ((FLOATS, FLAGS, np.zeros(4, np.float32)), "got dtype float32 and shape [4]"),
+    "no array": ((FLOATS, [True] * 4, np.zeros(4)), "with 1 dimension, got <class 'list'>"),
+    "strides": (
+        (FLOATS, FLAGS, np.zeros(8)[::2]),
+        "`normalized` must be C-contiguous, got shape [4] with strides [16] in bytes",
+    ),
+    "read-only": (
+        (FLOATS, FLAGS, read_only()),
+        "`normalized` is read-only: its `flags.writeable` must be True",
+    ),
+    "overlap": (
+        (FLOATS, FLAGS, FLOATS),
+        "`normalized` shares memory with another array of this call",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARRAYS)
+def test_arrays_that_native_code_cannot_use_are_refused_with_their_form(name):
+    (x, valid, out), text = WRONG_ARRAYS[name]
+    with pytest.raises((TypeError, ValueError), match=re.escape(text)):
+        _cartwheel.masked_normalize(x, valid, 1e-8, out)

@@ -10,6 +10,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.wrappers import TimeLimit
 
+from cartwheel import WorkerTimeoutError
 from cartwheel.wrappers import TransformReward
 from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical
@@ -20,6 +21,7 @@ from tests.support.in_parts import PATIENCE_S, Oracle, Sender, begin, index, pla
 from tests.support.oracle import MODE
 from tests.support.restarts import end
 
+REMEDY = "wait again, reset or close."
 ORDER = pytest.mark.parametrize("order", ["sent", "done"])
 
 
@@ -148,6 +150,34 @@ def test_in_the_order_of_sends_rows_wait_for_an_earlier_one(build_workers, gates
     assert envs.in_flight == [0, 2, 3]
     gates.open(1)
     assert index(envs.recv(PATIENCE_S, min_rows=3)) == [0, 2, 3]
+
+
+def rows_owed(envs):
+    with pytest.raises(WorkerTimeoutError) as late:
+        envs.recv(0.01)
+    rows = late.value.env_index
+    assert str(late.value).endswith(f"Rows {rows} have not answered; nothing is lost: {REMEDY}")
+    assert late.value.workers == rows  # each worker has one row
+    return rows
+
+
+@pytest.mark.parametrize(("order", "batch_size"), [("sent", 4), ("sent", 2), ("done", 4)])
+def test_a_timeout_names_no_row_that_has_answered(build_workers, gates, order, batch_size):
+    envs = build_workers(gates.env_fns(4), num_workers=4, batch_size=batch_size)
+    envs.recv_order = order
+    envs.send_reset(options={"env_index": [0, 2, 3]})
+    for _ in range(1 if batch_size == 4 else 2):
+        envs.recv(PATIENCE_S)
+    envs.send([1, 0, 0], [0, 2, 3])
+    while rows_owed(envs) != [0]:  # until the other two are done
+        assert envs.in_flight == [0, 2, 3]
+    if order == "done":  # a place that was handed out says nothing of a row that was sent again
+        (row,) = index(envs.recv(PATIENCE_S, min_rows=1, max_rows=1))
+        envs.send([2], [row])
+        gates.await_arrival(2)
+        assert rows_owed(envs) == sorted([0, row])
+    gates.open(1, 2)
+    assert 0 in index(envs.recv(PATIENCE_S))
 
 
 class SlowResets(TranscriptEnv):

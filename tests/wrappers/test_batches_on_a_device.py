@@ -4,13 +4,8 @@ A fake device copies when a test says so. It drives every order of steps, ends o
 forks and ends of pools, which a real device leaves to chance.
 """
 
-import gc
-import os
 import random
-import time
-import weakref
 from copy import deepcopy
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -19,7 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import cartwheel
 from cartwheel._device import batches, transfers
-from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics, numpy_to_torch
+from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics
 from tests.support import repetitions
 from tests.support.environments import RecordingEnv, samplers, transcripts
 from tests.support.executors import INLINE, PROCESS
@@ -27,27 +22,8 @@ from tests.support.wrapping import MODES, D, N, S, build, settings_of
 from tests.wrappers.test_numpy_to_torch import assert_converted
 
 torch = pytest.importorskip("torch")
-from tests.support.fake_device import FakeDevice  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """A fake for `device="cuda"`; at the end nothing may be registered.
-
-    Batches of :func:`wide` count as large ones, which have a stream of their own.
-    """
-    fake = FakeDevice()
-    monkeypatch.setattr(batches, "PACKED", 4_096)
-    monkeypatch.setattr(batches, "IN_STREAM", 4_096)
-    monkeypatch.setattr(numpy_to_torch, "Cuda", lambda _: fake)
-    # A wait for copies lets the device make one.
-    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fake.make_progress())
-    monkeypatch.setattr(transfers, "time", clock)
-    yield fake
-    assert not fake.registered
-    assert not transfers._never_over
 
 
 def on_device(envs, **keywords):
@@ -246,132 +222,6 @@ def test_refused_pins_are_one_log_record_and_copies_of_other_memory(device, capl
 def after(device, result):
     device.finish()
     return result
-
-
-def test_pinned_memory_has_a_limit(device, monkeypatch):
-    monkeypatch.setattr(transfers, "MAX_PINNED", 30_000)
-    envs = on_device(wide())
-    envs.reset(seed=1)
-    for _ in range(9):
-        envs.step(torch.ones(300, dtype=torch.int64))
-    assert sum(device.registered.values()) <= 30_000
-    assert device.staged > 0
-    envs.close()
-
-
-@pytest.mark.parametrize("end", ["close", "collected", "unwrapped"])
-@pytest.mark.parametrize("build_wide", [wide, lambda: PROCESS(wide_rows())])
-def test_the_end_of_a_pool_waits_for_copies_and_unpins(device, build_wide, end):
-    envs = on_device(build_wide())
-    observations = envs.reset(seed=1)[0]
-    results = envs.step(torch.zeros(envs.num_envs, dtype=torch.int64))
-    expected = [part.clone() for part in after(device, (observations, results[0]))]
-    results = envs.step(torch.zeros(envs.num_envs, dtype=torch.int64))
-    assert device.pending
-    assert device.registered
-    if end == "close":
-        envs.close()
-    elif end == "unwrapped":
-        envs.unwrapped.close()
-    else:
-        kept = weakref.ref(envs.unwrapped)
-        del envs
-        gc.collect()
-        assert kept() is None
-    assert not device.reads_slabs
-    assert not device.registered
-    assert torch.equal(observations, expected[0])
-    assert results[0].isfinite().all()
-
-
-def wide_rows():
-    return samplers(Box(-1, 1, (700,), np.float64), 2)
-
-
-def test_copies_that_never_end_keep_their_memory_and_are_logged(device, monkeypatch, caplog):
-    monkeypatch.setattr(transfers, "DRAIN_S", 0.01)
-    device.is_stuck = True
-    envs = on_device(wide())
-    observations = envs.reset(seed=1)[0]
-    envs.close()
-    assert device.pending
-    assert device.registered
-    assert "did not end within 0.01 s" in caplog.text
-    device.finish()  # reads memory that is still there
-    assert observations.isfinite().all()
-    device.registered.clear()
-    transfers._never_over.clear()
-
-
-def test_a_lost_device_does_not_delay_the_end(device, caplog):
-    envs = on_device(wide())
-    envs.reset(seed=1)
-    device.is_lost = True
-    with pytest.raises(RuntimeError, match="the device is lost"):
-        envs.step(torch.ones(300, dtype=torch.int64))
-    envs.close()
-    assert "what they read is never freed" in caplog.text
-    device.registered.clear()
-    transfers._never_over.clear()
-
-
-def test_without_device_memory_nothing_is_stepped(device):
-    envs, bare = on_device(wide()), wide()
-    first = envs.reset(seed=1)[0]
-    bare.reset(seed=1)
-    device.free = 0
-    for call in (
-        lambda: envs.step(torch.ones(300, dtype=torch.int64)),
-        lambda: envs.send(torch.ones(300, dtype=torch.int64)),
-        lambda: envs.reset(seed=2),
-    ):
-        with pytest.raises(RuntimeError, match="out of memory"):
-            call()
-    device.free = 1 << 40
-    result = envs.step(torch.ones(300, dtype=torch.int64))
-    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
-    assert first.isfinite().all()
-    envs.close(), bare.close()
-
-
-def test_an_exception_while_copies_fly_loses_no_memory(device):
-    envs, bare = on_device(wide()), wide()
-    envs.reset(seed=1), bare.reset(seed=1)
-    device.fails_to_copy = True
-    with pytest.raises(RuntimeError, match="the copy fails"):
-        envs.step(torch.ones(300, dtype=torch.int64))
-    device.fails_to_copy = False
-    bare.step(np.ones(300, np.int64))
-    result = envs.step(torch.ones(300, dtype=torch.int64))
-    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
-    envs.close(), bare.close()
-
-
-def test_a_forked_child_calls_no_device_and_the_parent_goes_on(device):
-    envs, bare = on_device(wide()), wide()
-    envs.reset(seed=1), bare.reset(seed=1)
-    assert device.pending
-    assert device.registered
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            calls = device.copies, device.registrations, device.waits
-            assert not device.registered
-            try:
-                envs.step(torch.ones(300, dtype=torch.int64))
-            except cartwheel.ForkedProcessError as error:
-                status = 0 if "'spawn'" in str(error) else 2
-            if calls != (device.copies, device.registrations, device.waits):
-                status = 3
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert not device.registered
-    result = envs.step(torch.ones(300, dtype=torch.int64))
-    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
-    assert device.registered
-    envs.close(), bare.close()
 
 
 @pytest.mark.parametrize("num_envs", [2, 300])

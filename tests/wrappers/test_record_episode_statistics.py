@@ -140,6 +140,61 @@ def test_an_episode_of_which_a_step_was_lost_is_dropped(mode):
     envs.close()
 
 
+class WideEnv(TranscriptEnv):
+    def __init__(self, length, size):
+        super().__init__(length)
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+
+    def observe(self):
+        return np.resize(super().observe(), self.observation_space.shape)
+
+
+class UnlikeFinalObs:
+    """A key that fails when it is compared with ``"final_obs"``."""
+
+    def __hash__(self):
+        return hash("final_obs")
+
+    def __eq__(self, other):
+        raise ValueError("chosen to fail")
+
+
+class RefusesFinals(cartwheel.VectorEnv):
+    """Infos to which final observations cannot be added, on demand."""
+
+    refuses = False
+
+    def _add_info(self, vector_infos, env_info, env_num):
+        if self.refuses:
+            vector_infos[UnlikeFinalObs()] = env_info
+        return super()._add_info(vector_infos, env_info, env_num)
+
+
+@pytest.mark.parametrize("size", [1, 2000], ids=["copied", "viewed"])
+@pytest.mark.parametrize("rows", [None, [1, 0]], ids=["all", "rows"])
+def test_a_step_whose_results_cannot_be_put_together_is_dropped(rows, size):
+    """All arrays of the step are made when it fails; no caller sees them."""
+    keywords = {"autoreset_mode": S, "final_obs": "dense", "executor": "inline"}
+    vectors = RefusesFinals([partial(WideEnv, 3, size)] * 2, **keywords)
+    envs = RecordEpisodeStatistics(vectors)
+    envs.reset()
+    envs.step([1, 1], rows)
+    vectors.refuses = True
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.step([1, 1], rows)
+    vectors.refuses = False
+    _, _, terminations, _, infos = envs.step([1, 2], rows)
+    assert terminations.tolist() == [True, True]
+    assert "episode" not in infos
+    assert (envs.episode_count, envs.failed_count) == (0, 2)
+    for reward in (1, 2, 3):
+        infos = envs.step([reward, 0], rows)[4]
+    assert sorted(infos["episode"]["r"].tolist()) == [0.0, 6.0]
+    assert infos["final_obs"].shape == (2, size)
+    assert (envs.episode_count, envs.failed_count) == (2, 2)
+    envs.close()
+
+
 class StubbornEnv(TranscriptEnv):
     """A reset with options raises."""
 

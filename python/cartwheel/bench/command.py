@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from cartwheel._cartwheel import memory_left
 from cartwheel._internal.progress import Progress
 from cartwheel.bench.contenders import (
     ASYNC,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from cartwheel._internal.literals import Executor
 
 NUM_ENVS = (1, 8, 32)
+#: Less than a process of ``AsyncVectorEnv`` writes for itself: 3.8 MiB with ``CartPole-v1``.
+PROCESS_BYTES = 2 << 20
 DESCRIPTION = """\
 Measures cartwheel's executors against Gymnasium's SyncVectorEnv and AsyncVectorEnv and against the
 ceiling, bare loops on all cores at once; native environments against EnvPool, where it is
@@ -78,6 +81,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     """Measures, prints the table and writes the requested files."""
     check_plot(parser, arguments.plot)
+    check_memory(parser, max(arguments.num_envs or NUM_ENVS))
     env_id = raced_id(arguments.env)
     spec = made_env(parser, env_id).spec
     native_id = native_id_of(spec)
@@ -103,6 +107,17 @@ def check_plot(parser: argparse.ArgumentParser, path: Path | None) -> None:
         parser.error("--plot needs matplotlib: pip install matplotlib")
     if path and path.suffix[1:].lower() not in formats():
         parser.error(f"--plot {path}: must end with one of {', '.join(formats())}")
+
+
+def check_memory(parser: argparse.ArgumentParser, num_envs: int) -> None:
+    """Ends the program if the contender with the most processes cannot fit into memory."""
+    left, needed = memory_left(), PROCESS_BYTES * num_envs
+    if left is not None and needed > left:
+        parser.error(
+            f"--num-envs {num_envs}: Gymnasium's AsyncVectorEnv takes part with a process for each "
+            f"environment, {needed / 2**30:,.1f} GiB of memory at least, and {left / 2**30:,.1f} "
+            f"GiB are left: at most {left // PROCESS_BYTES} environments"
+        )
 
 
 def made_env(parser: argparse.ArgumentParser, env_id: str) -> gym.Env[Any, Any]:

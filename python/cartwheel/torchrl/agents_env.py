@@ -17,7 +17,7 @@ from cartwheel._internal.adapters import check_mode, check_names, check_whole_ba
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, listed
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.torchrl.env import check_space, start_method
+from cartwheel.torchrl.env import check_space, kept, start_method
 from cartwheel.vector.action_masks import num_actions
 
 if TYPE_CHECKING:
@@ -272,6 +272,8 @@ class CartwheelAgentsEnv(EnvBase):
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
         mask = None if tensordict is None else tensordict.get("_reset", None)
+        if mask is not None and not mask.any():
+            return kept(self, tensordict)
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
             keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
     from tensordict import TensorDictBase
+    from torchrl.envs import EnvBase
 
     from cartwheel._internal.arguments import EnvFn
 
@@ -256,8 +257,10 @@ class CartwheelEnv(GymLikeEnv):
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
-        self._shown.clear()  # rows now show other observations
         mask = None if tensordict is None else tensordict.get("_reset", None)
+        if mask is not None and not mask.any():
+            return kept(self, tensordict)
+        self._shown.clear()  # rows now show other observations
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
             keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
@@ -313,6 +316,23 @@ class CartwheelEnv(GymLikeEnv):
     def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
         """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
         return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def kept(env: EnvBase, tensordict: TensorDictBase) -> TensorDictBase:
+    """Returns what a reset of no environment returns: as of ``SerialEnv``, what it was given.
+
+    Raises:
+        RuntimeError: The tensordict has no observation that could be returned.
+    """
+    leaves = list(env.observation_spec.keys(True, True))
+    given = tensordict.select(*leaves, *env.done_keys, strict=False)
+    missing = set(leaves).difference(given.keys(True, True))
+    if missing:
+        raise RuntimeError(
+            f"`_reset` selects no environment, and the tensordict has no {min(missing)!r} that "
+            "could be returned: pass what the last step or reset returned"
+        )
+    return env.full_done_spec.zero().update(given)
 
 
 def check_masks(envs: Any) -> None:

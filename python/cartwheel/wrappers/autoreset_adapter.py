@@ -13,8 +13,9 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_reset_rows, as_r
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
-from cartwheel.wrappers.base import KeepsState, WholeBatches
+from cartwheel.wrappers.base import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE
+from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

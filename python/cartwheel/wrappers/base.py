@@ -1,4 +1,4 @@
-"""The base classes of cartwheel's vector wrappers, and the states of wrappers.
+"""The base class of cartwheel's vector wrappers, and that of those which need whole batches.
 
 This file is above 500 lines because it has every method that wrappers inherit.
 """
@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
-from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows, names_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
-from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_none
 from cartwheel.wrappers.freezing import Freezes
-from cartwheel.wrappers.keys import Parts, advised
 from cartwheel.wrappers.source import Source, StepRecording
 from cartwheel.wrappers.stack_state import Stack, shown_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.batch import ActionBatch
 
-    #: Of the space of one observation: the new space, and the function of a batch.
-    Conversion = Callable[[Space[Any]], tuple[Space[Any], Callable[[Any], Any]]]
     #: The name of an operation, and its parts.
     Operation = tuple[str, tuple[Any, ...]]
     Reset = tuple[Any, dict[str, Any]]
@@ -613,138 +608,6 @@ def _has(envs: Any, name: str) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -> None:
-    """Checks that a state is one of this wrapper.
-
-    Args:
-        given: The argument of ``set_own_state``.
-        like: The present state: dictionaries, arrays and numbers by name.
-        lists: Names of entries in which the arrays may have any length.
-
-    Raises:
-        ValueError: An entry has another form than the present one, or is missing.
-    """
-    _check("state", given, like, lists, any_length=False)
-
-
-def _check(path: str, given: Any, like: Any, lists: tuple[str, ...], *, any_length: bool) -> None:
-    if isinstance(like, dict):
-        if not isinstance(given, dict) or given.keys() != like.keys():
-            got = sorted(given) if isinstance(given, dict) else shown(given)
-            raise ValueError(f"`{path}` must be a dict with the keys {sorted(like)}, got {got}")
-        for name, part in like.items():
-            free = any_length or name in lists
-            _check(f"{path}[{name!r}]", given[name], part, lists, any_length=free)
-    elif isinstance(like, np.ndarray):
-        skipped = 1 if any_length else 0
-        fits = (
-            isinstance(given, np.ndarray)
-            and given.dtype == like.dtype
-            and given.ndim == like.ndim
-            and given.shape[skipped:] == like.shape[skipped:]
-        )
-        if not fits:
-            shape = ("any", *like.shape[1:]) if any_length else like.shape
-            got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else shown(given)
-            raise ValueError(f"`{path}` must be an array {like.dtype} {shape}, got {got}")
-    elif type(given) is not type(like):
-        raise ValueError(f"`{path}` must be of {type(like)}, got {shown(given)}")
-
-
-class KeepsState:
-    """A wrapper that can continue with the state of another one of its kind."""
-
-    #: Entries of the state in which arrays may have any length.
-    _any_length: ClassVar[tuple[str, ...]] = ()
-
-    def get_own_state(self) -> dict[str, Any]:
-        """Returns the state for :meth:`set_own_state`: copies, which can be pickled."""
-        raise NotImplementedError
-
-    def set_own_state(self, state: dict[str, Any]) -> None:
-        """Continues with a state of :meth:`get_own_state`, of as many environments.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        self._check_own_state(state)
-        self._restore(state)
-
-    def _check_own_state(self, state: dict[str, Any]) -> None:
-        check_state(state, self.get_own_state(), self._any_length)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Sets a checked state."""
-        raise NotImplementedError
-
-
-class ObservationWrapper(VectorWrapper):
-    """Replaces observations by a function of them alone.
-
-    A subclass has :attr:`_observe`, or calls :meth:`_convert_parts`, which sets it. It is called
-    once for a batch of any number of rows, and once more for the final observations of
-    ``SAME_STEP``. Rows that are left alone pass through it again, so it gives the same result for
-    the same observation.
-    """
-
-    #: Returns the new observations of a batch; never writes into the old ones.
-    _observe: Callable[[Any], Any]
-
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Keeps the space of the observations that come in."""
-        super().__init__(env)
-        self._space_before: Space[Any] = env.single_observation_space
-
-    def _convert_parts(self, keys: Sequence[str] | None, convert: Conversion) -> None:
-        """Sets the new space, and the function of observations.
-
-        Args:
-            keys: The parts that are converted; ``None``: the observations as a whole.
-            convert: Returns, for the space of one observation or part, the new space and a function
-                of a batch. The function does not refer to this wrapper, which would keep itself.
-
-        Raises:
-            TypeError: As of ``convert``; or ``keys`` are not strings.
-            ValueError: As of ``convert``; or ``keys`` do not fit the space.
-        """
-        space = self._space_before
-        parts = None if keys is None else Parts(space, keys)
-        spaces = {"": space} if parts is None else parts.spaces
-        try:
-            converted = {key: convert(part) for key, part in spaces.items()}
-        except (TypeError, ValueError) as error:
-            raise advised(error, space, convert) from None
-        if parts is None:
-            single, self._observe = converted[""]
-        else:
-            functions = {key: function for key, (_, function) in converted.items()}
-
-            def observe(observations: Any) -> Any:
-                found = parts.of(observations)
-                new = {key: function(found[key]) for key, function in functions.items()}
-                return parts.replaced(observations, new)
-
-            single = parts.space_with({key: new for key, (new, _) in converted.items()})
-            self._observe = observe
-        self._set_observation_space(single)
-
-    def _operation(self) -> Operation:
-        return "observe", ()
-
-    def transform(self, batch: Batch) -> None:
-        """Replaces observations, and final observations of ``SAME_STEP``."""
-        finals = batch.finals(self._space_before)
-        batch.observations = self._observe(batch.observations)
-        if finals is not None:
-            space = self.single_observation_space
-            finals.observations = (
-                self._observe(finals.observations)
-                if len(finals.places)  # dense ones may be of no row, which functions do not expect
-                else nested.take(space, batch.observations, finals.places)
-            )
-            finals.space = space
 
 
 class WholeBatches(VectorWrapper):

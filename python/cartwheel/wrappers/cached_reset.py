@@ -12,8 +12,9 @@ from cartwheel._internal.progress import Progress
 from cartwheel.errors import add_note
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.states import cache_draws, sample_states, use_cache
-from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import SHOWN
+from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

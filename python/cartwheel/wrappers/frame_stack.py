@@ -13,8 +13,9 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.suggestions import checks_keywords
-from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import RESET
+from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.keys import Parts, advised
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from gymnasium.spaces import Box
 from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel._internal.rewards import check_rewards_are_numbers
-from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.keys import Parts, advised, flattens
 
 if TYPE_CHECKING:

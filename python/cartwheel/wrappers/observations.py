@@ -17,9 +17,10 @@ from gymnasium.spaces.utils import flatten, flatten_space
 from cartwheel._internal import nested
 from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._rows import Fit, single_space
-from cartwheel.wrappers.base import ObservationWrapper, rows_of_batch
+from cartwheel.wrappers.base import rows_of_batch
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.keys import Parts
+from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

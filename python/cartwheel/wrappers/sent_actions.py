@@ -12,9 +12,10 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_fraction, as_integer
 from cartwheel.wrappers._rows import put
 from cartwheel.wrappers.actions import as_space
-from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, RESET, TRANSITION
 from cartwheel.wrappers.frame_stack import zero_of
+from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.observations import is_regular
 from cartwheel.wrappers.rewards import is_transition
 

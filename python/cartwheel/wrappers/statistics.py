@@ -14,8 +14,9 @@ from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers, reward_space_of
 from cartwheel.vector.infos import FAIL, SUCCESS, has_outcomes, step_outcomes
-from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
+from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

@@ -1,5 +1,6 @@
-//! The errors of environments, spaces and infos.
+//! The errors of environments, spaces and infos, and the texts of panics.
 
+use std::any::Any;
 use std::fmt;
 
 /// Errors in the declarations, arguments or reports of an environment.
@@ -37,5 +38,28 @@ impl Error {
     /// An [`Error::BadOptions`] that says `what` is wrong.
     pub fn bad_options(what: impl fmt::Display) -> Self {
         Self::BadOptions(what.to_string())
+    }
+}
+
+/// The text of a caught panic; `None` if its payload is not text, as of `std::panic::panic_any(7)`.
+pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let literal = payload.downcast_ref::<&str>().copied();
+    literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{catch_unwind, resume_unwind};
+
+    use super::panic_message;
+
+    #[test]
+    fn the_text_of_a_panic_is_its_literal_or_its_string_and_nothing_else() {
+        let literal = catch_unwind(|| resume_unwind(Box::new("a literal"))).unwrap_err();
+        let string = catch_unwind(|| resume_unwind(Box::new(format!("row {}", 3)))).unwrap_err();
+        let number = catch_unwind(|| resume_unwind(Box::new(7))).unwrap_err();
+        assert_eq!(panic_message(&*literal), Some("a literal"));
+        assert_eq!(panic_message(&*string), Some("row 3"));
+        assert_eq!(panic_message(&*number), None);
     }
 }

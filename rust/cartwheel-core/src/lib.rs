@@ -6,7 +6,7 @@
 //! | [`AutoresetMode`], [`OnDone`] | when rows restart |
 //! | [`schedule`] | the division of rows among threads and processes |
 //! | [`Transition`] | the result of a step |
-//! | [`Error`] | what can be wrong with an environment |
+//! | [`Error`], [`panic_message`] | what can be wrong with an environment; the text of its panic |
 //! | [`info`] | infos as a stream of bytes |
 //! | [`rng`] | NumPy's random numbers, bit for bit |
 //! | [`space`] | Gymnasium's spaces, with bounds |
@@ -25,6 +25,6 @@ mod transition;
 
 pub use autoreset::{AutoresetMode, OnDone};
 pub use dtype::DType;
-pub use error::Error;
+pub use error::{Error, panic_message};
 pub use leaf::Leaf;
 pub use transition::Transition;

@@ -134,7 +134,7 @@ pub enum Error {
     Timeout {
         /// Duration of the wait.
         timeout: Duration,
-        /// The rows that have not answered, one range for each worker.
+        /// The rows that have not answered: one range for each worker, or for each row that was sent.
         rows: Vec<Range<usize>>,
     },
     /// The workers have not answered yet, and the caller asked for a reminder: nothing is lost,
@@ -143,7 +143,7 @@ pub enum Error {
     StillWaiting {
         /// Duration of the wait so far.
         waited: Duration,
-        /// The rows that have not answered, one range for each worker.
+        /// The rows that have not answered, as of [`Error::Timeout`].
         rows: Vec<Range<usize>>,
     },
     /// The caller's interrupt check ended the wait; nothing is lost.

@@ -62,6 +62,22 @@ def ours(make, keywords, **more):
     )
 
 
+@pytest.mark.parametrize("name", ["spread", "turns"])
+def test_a_reset_of_no_row_returns_what_it_was_given(name):
+    torch = importlib.import_module("torch")
+    env = ours(*CASES[name])
+    shown = env.reset(seed=3)
+    root = env.step_mdp(env.step(env.rand_action(shown)))
+    given = root.clone().set("_reset", torch.zeros((ROWS, 1), dtype=torch.bool))
+    kept = env.reset(given)
+    assert "_reset" not in kept
+    assert set(root.keys(True, True)) == set(kept.keys(True, True))
+    for key in root.keys(True, True):
+        assert torch.equal(kept[key], root[key]), key
+    env.step(env.rand_action(kept))
+    env.close()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_specs_are_those_of_rows_of_PettingZooWrapper(name):
     make, keywords = CASES[name]

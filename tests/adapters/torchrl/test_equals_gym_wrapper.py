@@ -153,6 +153,34 @@ def test_tensordicts_that_do_not_show_the_last_step_keep_their_own_rows(runs):
     runs.assert_same(found[3], found[1])
 
 
+@pytest.mark.parametrize("over", [False, True])
+def test_a_reset_of_no_row_changes_nothing_as_with_serial_env(runs, over):
+    keys = []
+    for env in [runs.serial([BRIEF] * 4), runs.CartwheelEnv([BRIEF] * 4, executor="inline")]:
+        stepped = env.rand_step(env.reset())["next"]
+        stepped["done"][1:3] = stepped["terminated"][1:3] = over
+        none = runs.torch.zeros((4, 1), dtype=runs.torch.bool)
+        kept = env.reset(stepped.clone().set("_reset", none))
+        runs.assert_same(kept, stepped)
+        keys.append(set(kept.keys()))
+        kept["action"] = env.full_action_spec["action"].zero()
+        following = env.step(kept)["next", "observation"]
+        # One step of 0.02 s further: a reset would have moved the cart anywhere.
+        moved = following[:, 0] - stepped["observation"][:, 0]
+        assert runs.torch.allclose(moved, 0.02 * stepped["observation"][:, 1], atol=1e-6)
+        env.close()
+    assert keys[0] == keys[1]
+
+
+def test_a_reset_of_no_row_needs_the_observations_that_it_returns(runs):
+    env = runs.CartwheelEnv([BRIEF] * 2, executor="inline")
+    env.reset()
+    none = runs.torch.zeros((2, 1), dtype=runs.torch.bool)
+    with pytest.raises(RuntimeError, match=r"`_reset` selects no environment.*'observation'"):
+        env.reset(runs.TensorDict({"_reset": none}, batch_size=[2]))
+    env.close()
+
+
 def test_a_step_that_was_followed_by_a_reset_keeps_its_own_rows(runs):
     """The vector environment shows the reset by then, and not what the tensordict shows."""
     found = []

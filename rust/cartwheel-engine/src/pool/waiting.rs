@@ -224,13 +224,17 @@ impl Pool {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            if let Some(limit) = limit.filter(Limit::is_over) {
-                let timeout = limit.timeout();
-                return Err(Error::Timeout { timeout, rows: self.owed(awaited) });
-            }
             let waited = began.elapsed();
-            if self.reminder.is_some_and(|reminder| waited >= reminder) {
-                return Err(Error::StillWaiting { waited, rows: self.owed(awaited) });
+            let over = limit.filter(Limit::is_over);
+            if over.is_some() || self.reminder.is_some_and(|reminder| waited >= reminder) {
+                let rows = self.owed(awaited);
+                if ready() {
+                    return Ok(()); // since the last look: `rows` may be empty
+                }
+                return Err(match over {
+                    Some(limit) => Error::Timeout { timeout: limit.timeout(), rows },
+                    None => Error::StillWaiting { waited, rows },
+                });
             }
             slice = slice.next(now);
         }
@@ -258,17 +262,36 @@ impl Pool {
         pending.map_or_else(Vec::new, |pending| self.owed(Awaited::Task(pending.task_word.task)))
     }
 
-    /// The rows that those workers owe.
+    /// The rows that have not answered: all rows of a worker that owes an acknowledgement, or each sent
+    /// row that is not done.
     fn owed(&self, awaited: Awaited) -> Vec<Range<usize>> {
         match awaited {
             Awaited::Task(_) => {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows { .. } | Awaited::Row { .. } | Awaited::Wake => {
-                self.sent.rows().into_iter().map(|row| row..row + 1).collect()
+            Awaited::Rows { .. } | Awaited::Row { .. } | Awaited::Wake => self.undone(),
+        }
+    }
+
+    /// The rows in flight that have no committed place: those that have one only wait to be received.
+    fn undone(&self) -> Vec<Range<usize>> {
+        let mut is_done = vec![false; self.sent.rows.len()];
+        let batches = self.memory.control.batches();
+        for (batch, from, lease) in self.sent.leases() {
+            let places = from..self.batch_size();
+            for place in places.filter(|&place| batches.arrived(batch, place..place + 1)) {
+                let mut row = [0; size_of::<u32>()];
+                let offset = lease.layout().row_numbers_offset() + place * row.len();
+                lease.read(offset, &mut row); // a place that is committed is not written
+                // Receiving it checks the number, which another process wrote; here it is only a name.
+                if let Some(is_done) = is_done.get_mut(u32::from_ne_bytes(row) as usize) {
+                    *is_done = true;
+                }
             }
         }
+        let rows = self.sent.rows().into_iter().filter(|&row| !is_done[row]);
+        rows.map(|row| row..row + 1).collect()
     }
 
     pub(super) fn is_alive(&self, worker: usize) -> bool {

@@ -5,15 +5,17 @@
 //! died of one would never acknowledge its task, and the death of a thread cannot be detected: the
 //! pool would wait forever.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cartwheel_core::panic_message;
 
 use super::{Report, Shard, Task};
 use crate::wake::Op;
 
 /// Calls `run`; returns the message of the panic if it panicked.
 pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(panic.as_ref()))
+    catch_unwind(AssertUnwindSafe(run))
+        .map_err(|panic| panic_message(&*panic).unwrap_or("a panic without a message").to_owned())
 }
 
 /// Carries out a task on the rows of a shard, unless its preparation panicked.
@@ -49,11 +51,4 @@ pub(crate) fn flush(shard: &mut dyn Shard, report: Report) {
 /// Ends the environments of a shard.
 pub(crate) fn close(shard: &mut dyn Shard) {
     let _ = guarded(|| shard.close()); // other shards are closed in any case
-}
-
-/// The message of a panic.
-pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

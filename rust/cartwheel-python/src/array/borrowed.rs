@@ -5,8 +5,10 @@
 //! every bit pattern of a [`Number`] is a value, and what the loops read as an index is copied and
 //! checked first.
 
+use cartwheel_core::DType;
 use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
+    BorrowError, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,7 +21,8 @@ pub(crate) struct Borrowed<'py, T: Number>(PyReadonlyArrayDyn<'py, T>);
 impl<'py, T: Number> Borrowed<'py, T> {
     /// Borrows a C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(of_numbers(what, array, ndim)?.try_readonly()?))
+        let array = of_numbers(what, array, ndim)?;
+        Ok(Self(array.try_readonly().map_err(|error| refused(what, error))?))
     }
 
     /// Its shape.
@@ -36,7 +39,8 @@ impl<'py, T: Number> Borrowed<'py, T> {
 impl<'py> Borrowed<'py, u8> {
     /// The same for an array of flags, as bytes: NumPy takes every byte but zero for true.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(of_flags(what, array, ndim)?.try_readonly()?))
+        let array = of_flags(what, array, ndim)?;
+        Ok(Self(array.try_readonly().map_err(|error| refused(what, error))?))
     }
 }
 
@@ -46,7 +50,8 @@ pub(crate) struct BorrowedMut<'py, T: Number>(PyReadwriteArrayDyn<'py, T>);
 impl<'py, T: Number> BorrowedMut<'py, T> {
     /// Borrows a writable C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(of_numbers(what, array, ndim)?.try_readwrite()?))
+        let array = of_numbers(what, array, ndim)?;
+        Ok(Self(array.try_readwrite().map_err(|error| refused(what, error))?))
     }
 
     /// Its shape.
@@ -63,7 +68,8 @@ impl<'py, T: Number> BorrowedMut<'py, T> {
 impl<'py> BorrowedMut<'py, u8> {
     /// The same for an array of flags, as bytes.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(of_flags(what, array, ndim)?.try_readwrite()?))
+        let array = of_flags(what, array, ndim)?;
+        Ok(Self(array.try_readwrite().map_err(|error| refused(what, error))?))
     }
 }
 
@@ -72,7 +78,10 @@ fn of_numbers<'a, 'py, T: Number>(
     array: &'a Bound<'py, PyAny>,
     ndim: usize,
 ) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
-    checked(what, array.cast().map_err(|_| wrong(what))?, ndim)
+    match array.cast() {
+        Ok(numbers) if has_dimensions(numbers, ndim) => checked(what, numbers),
+        _ => Err(wrong(what, array, T::DTYPE, ndim)),
+    }
 }
 
 fn of_flags<'a, 'py>(
@@ -80,27 +89,51 @@ fn of_flags<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
     ndim: usize,
 ) -> PyResult<&'a Bound<'py, PyArrayDyn<u8>>> {
-    let flags = array.cast().map_err(|_| wrong(what))?;
-    checked(what, flags_as_bytes(flags), ndim)
+    match array.cast() {
+        Ok(flags) if has_dimensions(flags, ndim) => checked(what, flags_as_bytes(flags)),
+        _ => Err(wrong(what, array, DType::Bool, ndim)),
+    }
 }
 
+fn has_dimensions<T>(array: &Bound<'_, PyArrayDyn<T>>, ndim: usize) -> bool {
+    array.ndim() == ndim
+}
+
+/// Returns the array if its elements are where the loops read them.
 fn checked<'a, 'py, T: Number>(
     what: &str,
     array: &'a Bound<'py, PyArrayDyn<T>>,
-    ndim: usize,
 ) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
-    if array.ndim() != ndim {
-        return Err(wrong(what));
-    }
     // `as_slice` takes a column-major array, too.
-    if !array.is_c_contiguous() {
-        return Err(PyValueError::new_err(format!("`{what}` is not C-contiguous")));
+    if array.is_c_contiguous() {
+        return Ok(array);
     }
-    Ok(array)
+    let (shape, strides) = (array.shape(), array.strides());
+    Err(PyValueError::new_err(format!(
+        "`{what}` must be C-contiguous, got shape {shape:?} with strides {strides:?} in bytes"
+    )))
 }
 
-fn wrong(what: &str) -> PyErr {
+/// The error for what is not an array of this dtype with so many dimensions.
+fn wrong(what: &str, given: &Bound<'_, PyAny>, dtype: DType, ndim: usize) -> PyErr {
+    let got = match given.cast::<PyUntypedArray>() {
+        Ok(array) => format!("dtype {} and shape {:?}", array.dtype(), array.shape()),
+        Err(_) => format!("{}", given.get_type()),
+    };
+    let name = dtype.name();
+    let dimensions =
+        if ndim == 1 { "1 dimension".to_owned() } else { format!("{ndim} dimensions") };
     PyTypeError::new_err(format!(
-        "`{what}` is not a NumPy array with the required dtype and dimensions"
+        "`{what}` must be a NumPy array of dtype {name} with {dimensions}, got {got}"
     ))
+}
+
+/// The error for an array that cannot be borrowed.
+fn refused(what: &str, error: BorrowError) -> PyErr {
+    PyTypeError::new_err(match error {
+        BorrowError::NotWriteable => {
+            format!("`{what}` is read-only: its `flags.writeable` must be True")
+        }
+        _ => format!("`{what}` shares memory with another array of this call"),
+    })
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use cartwheel_core::panic_message;
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::process_id;
 use pyo3::exceptions::PyEOFError;
@@ -47,7 +48,9 @@ impl Closing {
 
     /// Whether a running call should return.
     pub(super) fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Acquire) != OPEN
+        // No order is needed: nothing is read because of it that a lock, or the fence of `is_left`,
+        // does not order.
+        self.0.load(Ordering::Relaxed) != OPEN
     }
 
     /// Whether the thread that was in a call, and has released the state, is to close it.
@@ -140,7 +143,7 @@ impl Exclusive {
             Ok(Ok(result)) if !self.closing.has_begun() => return Ok(result),
             Ok(outcome) => outcome,
             Err(panic) => {
-                self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+                self.panic.get_or_init(|| (calling.to_owned(), message_of(&*panic)));
                 Err(self.broken(py))
             }
         };
@@ -193,7 +196,7 @@ impl Exclusive {
             state.as_mut().map_or_else(|| Err(refused(closed_text(&self.class_name))), run)
         }));
         let outcome = returned.unwrap_or_else(|panic| {
-            self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+            self.panic.get_or_init(|| (calling.to_owned(), message_of(&*panic)));
             Err(broken())
         });
         if self.closing.has_begun() && self.closing.is_left() {
@@ -284,13 +287,13 @@ impl Exclusive {
         if self.owner != process_id() {
             return Some(Vec::new());
         }
-        self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of a thread in a call
+        self.closing.0.fetch_max(CLOSING, Ordering::Relaxed); // ends the wait of a thread in a call
         if self.is_own_call() {
             let mut kept = self.after.lock().unwrap_or_else(PoisonError::into_inner);
             let before = std::mem::replace(&mut *kept, after);
             drop(kept);
             drop(before); // without the lock: this may run Python code
-            self.closing.0.store(LEFT, Ordering::Release);
+            self.closing.0.store(LEFT, Ordering::Relaxed); // this thread reads it
             return None;
         }
         let (began, limit) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
@@ -351,7 +354,5 @@ impl Exclusive {
 
 /// The message of a panic.
 fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it has no message").to_owned()
+    panic_message(panic).unwrap_or("it has no message").to_owned()
 }

@@ -37,7 +37,9 @@ impl Refusal {
 
 /// The message of a panic, with its file and line if this library's hook saw it.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = message(&*payload).unwrap_or("a panic whose payload is not text").to_owned();
+    let text = cartwheel_core::panic_message(&*payload)
+        .unwrap_or("a panic whose payload is not text")
+        .to_owned();
     let seen = LAST_PANIC.try_with(Cell::take).ok().flatten();
     forget(payload);
     match seen {
@@ -45,12 +47,6 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
         Some((seen, place)) if seen == text => format!("{text} ({place})"),
         _ => text,
     }
-}
-
-/// The message of a panic, if its payload is text.
-fn message(payload: &dyn Any) -> Option<&str> {
-    let literal = payload.downcast_ref::<&str>().copied();
-    literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 /// Drops the payload of a panic. Its destructor may panic too. Then the second payload is dropped if
@@ -95,7 +91,9 @@ pub(crate) fn watch_panics() {
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if let (Some(text), Some(at)) = (message(panic.payload()), panic.location()) {
+            if let (Some(text), Some(at)) =
+                (cartwheel_core::panic_message(panic.payload()), panic.location())
+            {
                 let seen = (text.to_owned(), format!("{}:{}", at.file(), at.line()));
                 let _ = LAST_PANIC.try_with(|last| last.set(Some(seen)));
             }
