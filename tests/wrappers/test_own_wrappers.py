@@ -113,9 +113,9 @@ def test_a_wrapper_without_the_constructor_of_its_base_says_so(use):
 
 
 class Returning(VectorWrapper):
-    """``act`` returns what it is told to, and ``transform`` sets what it is told to."""
+    """``act`` and ``transform`` return what they are told to, ``transform`` also sets it."""
 
-    acted, left = None, ()
+    acted, left, returned = None, (), None
 
     def act(self, actions, batch):
         del actions, batch
@@ -124,6 +124,7 @@ class Returning(VectorWrapper):
     def transform(self, batch):
         for name in self.left:
             setattr(batch, name, None)
+        return self.returned
 
 
 @pytest.mark.parametrize("outer", [lambda envs: envs, lambda envs: FrameStack(envs, 2)])
@@ -149,7 +150,11 @@ def test_what_transform_leaves_is_checked(outer):
     inner.acted = np.zeros(ROWS, np.int64)
     envs = outer(inner)
     envs.reset(seed=1)
-    inner.left = ("observations",)
+    inner.returned = np.zeros(ROWS)
+    for call in (envs.reset, lambda: envs.step(inner.acted)):
+        with pytest.raises(TypeError, match=r"`transform` of Returning returned ndarray: it must"):
+            call()
+    inner.left, inner.returned = ("observations",), None
     for call in (envs.reset, lambda: envs.step(inner.acted)):
         with pytest.raises(TypeError, match=r"`transform` of Returning set `batch.observations`"):
             call()

@@ -18,7 +18,7 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
-from cartwheel.wrappers.batch import Batch, check_acted, refuse_none
+from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.keys import Parts, advised
 from cartwheel.wrappers.source import Source, StepRecording
@@ -355,15 +355,16 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _transform_alone(self, batch: Batch) -> None:
         """Transforms a plain batch."""
-        self.transform(batch)
+        transform: Any = self.transform
+        returned = transform(batch)
         batch.put_finals_back()
-        if batch.observations is None or batch.rewards is None:
-            refuse_none(self, batch)
+        if returned is not None or batch.observations is None or batch.rewards is None:
+            refuse_transformed(self, batch, returned)
 
     def _refuse_none(self) -> None:
         """A function of observations returned ``None``."""
         kinds = np.zeros(0, np.uint8)
-        refuse_none(self, Batch(None, kinds, None, None, None, None, {}))
+        refuse_transformed(self, Batch(None, kinds, None, None, None, None, {}))
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """A wrapper raises for a plain batch that so many wrappers have seen."""
