@@ -1,5 +1,6 @@
 """A wrapper of one's own: what `act` and `transform` are told, in every way to step."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -109,6 +110,19 @@ def test_a_wrapper_without_the_constructor_of_its_base_says_so(use):
     envs = build("inline", "pole", S)
     with pytest.raises(AttributeError, match=r"must call `super\(\).__init__\(env\)` first"):
         use(envs)
+    envs.close()
+
+
+def test_what_wrappers_of_gymnasium_hide_is_named():
+    envs = VectorWrapper(
+        VectorWrapper(gym.wrappers.vector.DictInfoToList(build("inline", "pole", S)))
+    )
+    with pytest.raises(
+        AttributeError, match=r"'DictInfoToList' .* 'stats'; .*`envs.unwrapped.stats`$"
+    ):
+        _ = envs.stats
+    with pytest.raises(AttributeError, match=r"has no attribute 'statss'$"):
+        _ = envs.statss
     envs.close()
 
 

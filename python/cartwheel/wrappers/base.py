@@ -599,7 +599,14 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             has_begun = _has(self, "_source")
             why = "" if has_begun else ": its `__init__` must call `super().__init__(env)` first"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
-        return getattr(self.env, name)
+        try:
+            return getattr(self.env, name)
+        except AttributeError as error:
+            if isinstance(self.env, VectorWrapper) or not hasattr(self.unwrapped, name):
+                raise
+            raise AttributeError(
+                f"{error}; its environments have it, as `envs.unwrapped.{name}`"
+            ) from None
 
 
 def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:
