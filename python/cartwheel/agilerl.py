@@ -158,8 +158,9 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
         Raises:
             TypeError: ``actions`` is not a dictionary, or actions have another kind of dtype.
-            ValueError: Actions of a present agent are missing or NaN, an agent is unknown, or
-                actions have another shape. Nothing was stepped.
+            ValueError: Actions of a present agent are missing or NaN, or fractions where the space
+                has integers; an agent is unknown, or actions have another shape. Nothing was
+                stepped.
             Exception: As :meth:`cartwheel.ParallelVectorEnv.step`.
         """
         return self._stepped(self.vector_env.step(self._batch(actions)))
@@ -213,7 +214,7 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
             else:
                 values = np.full(shape, np.nan)
             if values.dtype.kind == "f":
-                values = self._without_nan(agent, values).astype(space.dtype)
+                values = _as_dtype(agent, self._without_nan(agent, values), space.dtype)
             batch[agent] = values.reshape(shape) if values.size == np.prod(shape) else values
         return batch
 
@@ -290,6 +291,15 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
 def _with_nan(values: NDArray[Any], acted: NDArray[np.bool_]) -> NDArray[Any]:
     return values if acted.all() else np.where(acted, values, np.nan)
+
+
+def _as_dtype(agent: Any, values: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Returns actions in the dtype of their space; none changes its value to become an integer."""
+    cast = values.astype(dtype)
+    if cast.dtype.kind != "f" and not np.array_equal(cast, values):
+        odd = values[cast != values].flat[0]
+        raise ValueError(f"`actions[{agent!r}]` must be integers, got {odd}.")
+    return cast
 
 
 def _as_column(array: NDArray[Any]) -> NDArray[Any]:

@@ -80,6 +80,7 @@ def test_a_pool_works_with_vector_wrappers_of_gymnasium(make):
             counted += info["elapsed_step"][over].tolist()
     assert lengths == counted
     assert lengths
+    assert envs.unwrapped.stats().steps.tolist() == [60] * 3
 
 
 @KINDS

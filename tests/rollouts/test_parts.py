@@ -212,6 +212,18 @@ def test_a_tail_is_a_rollout_of_the_last_steps(mode):
         assert_same(rollout.tail(steps), rollout)
 
 
+def test_extras_are_looked_up_by_name_only():
+    rollout, _ = next(pairs_of("SAME_STEP"))
+    rollout.extras["value"] = np.zeros(rollout.rewards.shape)
+    for part in (rollout.flatten(), rollout.windows(3)):
+        assert "value" in part
+        assert "rewards" not in part
+        with pytest.raises(KeyError, match=r"no extra 'rewards', only \[.*'value'.*\]; observat"):
+            part["rewards"]
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(part)
+
+
 def test_invalid_arguments_of_parts_are_refused():
     rollout, _ = next(pairs_of("SAME_STEP"))
     for call, message in [
@@ -222,7 +234,7 @@ def test_invalid_arguments_of_parts_are_refused():
         (lambda: rollout.transitions(bootstrap="no", gamma=0.9), "bootstrap"),
         (lambda: rollout.minibatches(0), "`batch_size` must be a positive integer, got 0"),
         (lambda: rollout.minibatches(3, by="time"), "`by` must be one of"),
-        (lambda: rollout.minibatches(3, by="sequence"), "`length` needs by='sequence'"),
+        (lambda: rollout.minibatches(3, by="sequence"), "by='sequence' needs `length`"),
         (lambda: rollout.minibatches(3, length=4), "`length` needs by='sequence'"),
         (
             lambda: rollout.minibatches(3, by="sequence", length=0),

@@ -163,8 +163,9 @@ def test_all_rows_change_or_none(executor):
     native.reset(seed=1)
     other = executor([partial(walk, WalkEnv)])
     other.reset(seed=1)
-    with pytest.raises(TypeError, match="`states` must be a list with one state for each row"):
-        envs.set_state([0], state)
+    for wrong in (state, None, 7):
+        with pytest.raises(TypeError, match="`states` must be a list with one state for each row"):
+            envs.set_state([0], wrong)
     for bad, error, words in [
         (b"", ValueError, "not a state of a Python environment"),
         (native.get_state()[0], ValueError, "not a state of a Python environment"),

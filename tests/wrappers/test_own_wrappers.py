@@ -1,5 +1,6 @@
 """A wrapper of one's own: what `act` and `transform` are told, in every way to step."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -112,10 +113,23 @@ def test_a_wrapper_without_the_constructor_of_its_base_says_so(use):
     envs.close()
 
 
-class Returning(VectorWrapper):
-    """``act`` returns what it is told to, and ``transform`` sets what it is told to."""
+def test_what_wrappers_of_gymnasium_hide_is_named():
+    envs = VectorWrapper(
+        VectorWrapper(gym.wrappers.vector.DictInfoToList(build("inline", "pole", S)))
+    )
+    with pytest.raises(
+        AttributeError, match=r"'DictInfoToList' .* 'stats'; .*`envs.unwrapped.stats`$"
+    ):
+        _ = envs.stats
+    with pytest.raises(AttributeError, match=r"has no attribute 'statss'$"):
+        _ = envs.statss
+    envs.close()
 
-    acted, left = None, ()
+
+class Returning(VectorWrapper):
+    """``act`` and ``transform`` return what they are told to, ``transform`` also sets it."""
+
+    acted, left, returned = None, (), None
 
     def act(self, actions, batch):
         del actions, batch
@@ -124,6 +138,7 @@ class Returning(VectorWrapper):
     def transform(self, batch):
         for name in self.left:
             setattr(batch, name, None)
+        return self.returned
 
 
 @pytest.mark.parametrize("outer", [lambda envs: envs, lambda envs: FrameStack(envs, 2)])
@@ -149,7 +164,11 @@ def test_what_transform_leaves_is_checked(outer):
     inner.acted = np.zeros(ROWS, np.int64)
     envs = outer(inner)
     envs.reset(seed=1)
-    inner.left = ("observations",)
+    inner.returned = np.zeros(ROWS)
+    for call in (envs.reset, lambda: envs.step(inner.acted)):
+        with pytest.raises(TypeError, match=r"`transform` of Returning returned ndarray: it must"):
+            call()
+    inner.left, inner.returned = ("observations",), None
     for call in (envs.reset, lambda: envs.step(inner.acted)):
         with pytest.raises(TypeError, match=r"`transform` of Returning set `batch.observations`"):
             call()

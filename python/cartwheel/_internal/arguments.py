@@ -197,11 +197,12 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
         TypeError: ``env_fns`` is not a list of functions, or an entry is not callable.
     """
     if isinstance(env_fns, str) or not isinstance(env_fns, Iterable):
-        how = (
-            f"cartwheel.make_vec({env_fns!r}, num_envs) makes environments of an id"
-            if isinstance(env_fns, str)
-            else "repeat one function by `[function] * num_envs`"
-        )
+        if isinstance(env_fns, str):
+            how = f"cartwheel.make_vec({env_fns!r}, num_envs) makes environments of an id"
+        elif hasattr(env_fns, "num_envs"):
+            how = "pass the functions that this vector environment is made of"
+        else:
+            how = "repeat one function by `[function] * num_envs`"
         raise TypeError(
             f"`env_fns` must be a list of functions that make environments, got {shown(env_fns)}: "
             f"{how}."

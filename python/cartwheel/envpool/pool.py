@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
+    from cartwheel.vector.stats import Stats
 
 
 #: The exceptions with which the core refuses a send before anything is sent.
@@ -379,6 +380,10 @@ class EnvPool(ClosesAfterWith):
             observations = without_step(observations)
         rewards = np.zeros(self.num_envs, np.float32)
         return self._formed(Batch(observations, rewards, flags[0], flags[1], infos))
+
+    def stats(self) -> Stats:
+        """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
+        return self._envs.stats()
 
     # States
 

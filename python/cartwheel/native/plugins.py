@@ -91,8 +91,10 @@ def import_envs(module: str) -> None:
     """Imports a module that registers environments, or that is itself a plugin.
 
     Raises:
-        ModuleNotFoundError: The module does not exist.
+        ModuleNotFoundError: The module does not exist, or the name is empty or begins with a dot.
     """
+    if not module or module.startswith("."):
+        raise ModuleNotFoundError(f"{module!r} is not the full name of a module")
     try:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -214,6 +214,13 @@ class RolloutWorkers(ClosesAfterWith):
             f"version {self.policy_version})"
         )
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuses to be pickled or copied: two copies would take each other's rollouts."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be pickled or copied: make it anew with the functions "
+            "that make environments and policy."
+        )
+
     @property
     def num_envs(self) -> int:
         """The number of environments of all workers together."""

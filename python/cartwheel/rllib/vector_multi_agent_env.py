@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cartwheel._internal.literals import Executor, NumWorkers
+    from cartwheel.vector.stats import Stats
 
 
 class AgentSpaces(MultiAgentEnv):
@@ -182,6 +183,10 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
         ]
         rest = (list(rewards), list(terminateds), list(truncateds), list(infos_by_agent))
         return by_agent, *rest
+
+    def stats(self) -> Stats:
+        """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
+        return self._envs.stats()
 
     def render(self) -> tuple[Any, ...]:
         """Renders every environment."""

@@ -257,7 +257,11 @@ class Rollout(Estimators):
         check_choice("by", by, Part)
         size = as_integer("batch_size", batch_size, 1)
         if (by == "sequence") != (length is not None):
-            raise ValueError(f"`length` needs by='sequence', got by={by!r}, length={length}.")
+            lacks_length = length is None
+            needs = (
+                "by='sequence' needs `length`" if lacks_length else "`length` needs by='sequence'"
+            )
+            raise ValueError(f"{needs}, got by={by!r}, length={length}.")
         rows = places = None
         if by == "row":
             rows = self.flatten()

@@ -167,6 +167,17 @@ def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[n
     return after
 
 
+def _extra(part: Rows | Windows, name: str) -> NDArray[Any]:
+    """Returns the extra of this name."""
+    try:
+        return part.extras[name]
+    except KeyError:
+        raise KeyError(
+            f"there is no extra {name!r}, only {list(part.extras)}; observations, actions and so "
+            f"on are attributes of {type(part).__name__}"
+        ) from None
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """Some rows of a rollout; the first dimension of every array is ``M``.
@@ -196,8 +207,18 @@ class Rows:
         return one_line("Rows", f"{len(self)} rows", self.extras)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Returns the extra of this name."""
-        return self.extras[name]
+        """Returns the extra of this name.
+
+        Raises:
+            KeyError: There is none; the text has the names that there are.
+        """
+        return _extra(self, name)
+
+    __iter__ = None  # otherwise Python would count up from the extra 0
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an extra of this name."""
+        return name in self.extras
 
     def take(self, index: Any) -> Rows:
         """Returns copies of the rows at ``index``."""
@@ -269,8 +290,18 @@ class Windows:
         return one_line("Windows", f"{len(self.rewards)} steps × {len(self)} windows", self.extras)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Returns the extra of this name."""
-        return self.extras[name]
+        """Returns the extra of this name.
+
+        Raises:
+            KeyError: There is none; the text has the names that there are.
+        """
+        return _extra(self, name)
+
+    __iter__ = None  # otherwise Python would count up from the extra 0
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an extra of this name."""
+        return name in self.extras
 
 
 @dataclasses.dataclass(frozen=True)

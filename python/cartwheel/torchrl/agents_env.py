@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from gymnasium.spaces import Dict
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from tensordict import TensorDict
 from torchrl.data import Categorical, Composite, OneHot, Unbounded
 from torchrl.envs import EnvBase
@@ -15,7 +15,7 @@ from torchrl.envs.libs.gym import _gym_to_torchrl_spec_transform
 
 from cartwheel._internal.adapters import check_mode, check_names, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
-from cartwheel._internal.suggestions import keywords_of, listed
+from cartwheel._internal.suggestions import keywords_of, listed, shown
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.torchrl.env import check_space, kept, start_method
 from cartwheel.vector.action_masks import num_actions
@@ -319,6 +319,11 @@ def _groups_by_name(agents: list[Any]) -> dict[str, list[Any]]:
 
 
 def _made(env_fns: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
+    if isinstance(env_fns, VectorEnv):
+        raise TypeError(
+            f"CartwheelAgentsEnv steps environments of several agents, got {shown(env_fns)}: use "
+            "CartwheelEnv."
+        )
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     env_fns = as_env_fns(env_fns)
     mode = as_autoreset_mode(keywords["autoreset_mode"])

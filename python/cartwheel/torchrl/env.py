@@ -34,6 +34,7 @@ from cartwheel.vector.action_masks import no_masks, num_actions
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.conversion import ConvertsArrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,8 +107,9 @@ class CartwheelEnv(GymLikeEnv):
         ValueError: Another autoreset mode, a ``batch_size`` below the number of environments, or a
             space that TorchRL cannot take: ``Text``, ``Graph``, ``Sequence``, ``OneOf``, tuples of
             unequal parts, discrete spaces that do not start at 0.
-        TypeError: ``envs`` is a vector environment of another library; keywords go with a vector
-            environment, or do not exist; or ``categorical_action_encoding`` is not a ``bool``.
+        TypeError: ``envs`` is a vector environment of another library or of several agents, or
+            returns tensors; keywords go with a vector environment, or do not exist; or
+            ``categorical_action_encoding`` is not a ``bool``.
         gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
@@ -173,6 +175,7 @@ class CartwheelEnv(GymLikeEnv):
         )
         #: Makes an array of an action; ``None`` for a ``Dict`` space.
         self._as_array = None if isinstance(env.action_space, Dict) else specs.action.to_numpy
+        self._action_shape = specs.action.shape
         #: Whether rows that are not reset repeat the observation that they showed last.
         self._repeats = _repeats_rows(env)
         #: Observations, in tensordicts.
@@ -210,8 +213,28 @@ class CartwheelEnv(GymLikeEnv):
 
     def _actions(self, tensordict: TensorDictBase) -> Any:
         if self._as_array is not None:
-            return self._as_array(tensordict.get("action"), safe=False)
+            action = tensordict.get("action")
+            if action is None or action.shape != self._action_shape:
+                self._refuse_shape(action)
+            return self._as_array(action, safe=False)
         return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
+
+    def _refuse_shape(self, action: Any) -> None:
+        """Raises for an action that is missing or has another shape than its spec.
+
+        Raises:
+            KeyError: It is missing.
+            ValueError: It has another shape.
+        """
+        if action is None:
+            raise KeyError('the tensordict has no "action"')
+        spaces = Discrete | MultiDiscrete
+        is_one_hot = not self._categorical and isinstance(self._env.single_action_space, spaces)
+        remedy = ", one-hot; categorical_action_encoding=True takes integers" if is_one_hot else ""
+        raise ValueError(
+            f"actions must have the shape {tuple(self._action_shape)}{remedy}; got the shape "
+            f"{tuple(action.shape)}"
+        )
 
     def _step_rows(self, actions: Any, mask: Any) -> Any:
         """Steps some rows; arrays of the result have zeros for the others.
@@ -389,6 +412,11 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
         TypeError: The keyword does not exist.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
+    if hasattr(env_fns, "possible_agents"):
+        raise TypeError(
+            f"CartwheelEnv steps environments of one agent, got {shown(env_fns)}: use "
+            "CartwheelAgentsEnv, or `as_rows()` of it for a row for each agent."
+        )
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     _check_form(
@@ -412,9 +440,14 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
 
     Raises:
         ValueError: It has another mode, or batches of some rows.
-        TypeError: It is not cartwheel's, or there are keywords.
+        TypeError: It is not cartwheel's, or returns tensors, or there are keywords.
         gymnasium.error.ClosedEnvironmentError: It is closed.
     """
+    if isinstance(envs, ConvertsArrays):
+        raise TypeError(
+            f"CartwheelEnv makes tensors of arrays itself, got {shown(envs)}: pass what "
+            f"{type(envs).__name__} wraps."
+        )
     if not isinstance(envs.unwrapped, PoolVectorEnv):
         raise TypeError(
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "

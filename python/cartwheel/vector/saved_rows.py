@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._internal.suggestions import shown
 from cartwheel.vector.action_masks import check_kept_masks
 from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.resets import Resets
@@ -22,7 +24,7 @@ from cartwheel.vector.states import loaded, restored, saved
 from cartwheel.workers.channels import pickled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 class SavedRows(Resets[ObsType, ActType]):
@@ -87,8 +89,10 @@ class SavedRows(Resets[ObsType, ActType]):
         """
         self._pool.check("set_state", idle=True)
         numbers = self._numbers(env_index)
-        if isinstance(states, bytes):
-            raise TypeError("`states` must be a list with one state for each row, got one state.")
+        if isinstance(states, bytes) or not isinstance(states, Iterable):
+            given = "one state" if isinstance(states, bytes) else shown(states)
+            raise TypeError(f"`states` must be a list with one state for each row, got {given}.")
+        states = list(states)
         if len(states) != len(numbers):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
         own, models = self._without_models(numbers, states)
@@ -216,9 +220,13 @@ class SavedRows(Resets[ObsType, ActType]):
     def _check_row_states(self, rows: Iterable[int], states: Iterable[bytes]) -> None:
         """Raises if one of the states that rows get was cut or changed; the error names the row."""
         for row, state in zip(rows, states, strict=True):
+            if not isinstance(state, bytes):
+                raise TypeError(
+                    f"row {row}: a state must be bytes from `get_state`, got {type(state)}."
+                )
             try:
                 self._callbacks.check_state(state)
-            except (TypeError, ValueError) as error:  # noqa: PERF203 - the error needs the row
+            except (TypeError, ValueError) as error:
                 raise type(error)(f"row {row}: {error}") from None
 
     def _models(self, calling: str, rows: Sequence[int]) -> list[dict[str, Any]]:  # noqa: ARG002 - for overrides

@@ -16,7 +16,7 @@ from cartwheel._internal.arguments import as_bool, as_integer, as_rows, names_ro
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
-from cartwheel.wrappers.batch import Batch, check_acted, refuse_none
+from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.source import Source, StepRecording
 from cartwheel.wrappers.stack_state import Stack, shown_by
@@ -350,15 +350,16 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _transform_alone(self, batch: Batch) -> None:
         """Transforms a plain batch."""
-        self.transform(batch)
+        transform: Any = self.transform
+        returned = transform(batch)
         batch.put_finals_back()
-        if batch.observations is None or batch.rewards is None:
-            refuse_none(self, batch)
+        if returned is not None or batch.observations is None or batch.rewards is None:
+            refuse_transformed(self, batch, returned)
 
     def _refuse_none(self) -> None:
         """A function of observations returned ``None``."""
         kinds = np.zeros(0, np.uint8)
-        refuse_none(self, Batch(None, kinds, None, None, None, None, {}))
+        refuse_transformed(self, Batch(None, kinds, None, None, None, None, {}))
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """A wrapper raises for a plain batch that so many wrappers have seen."""
@@ -593,7 +594,14 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             has_begun = _has(self, "_source")
             why = "" if has_begun else ": its `__init__` must call `super().__init__(env)` first"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
-        return getattr(self.env, name)
+        try:
+            return getattr(self.env, name)
+        except AttributeError as error:
+            if isinstance(self.env, VectorWrapper) or not hasattr(self.unwrapped, name):
+                raise
+            raise AttributeError(
+                f"{error}; its environments have it, as `envs.unwrapped.{name}`"
+            ) from None
 
 
 def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:

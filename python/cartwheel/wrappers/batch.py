@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -256,12 +256,17 @@ def check_acted(act: Any, given: Any, actions: Any) -> None:
         )
 
 
-def refuse_none(wrapper: Any, batch: Batch) -> None:
-    """Raises for a batch in which the method ``transform`` of a wrapper left ``None``.
+def refuse_transformed(wrapper: Any, batch: Batch, returned: object = None) -> NoReturn:
+    """Raises for a method ``transform`` that returned something, or left ``None`` in the batch.
 
     Raises:
         TypeError: Always.
     """
+    if returned is not None:
+        raise TypeError(
+            f"`transform` of {type(wrapper).__name__} returned {type(returned).__name__}: it must "
+            "return None, and set `batch.observations`, `batch.rewards` and so on."
+        )
     name = "observations" if batch.observations is None else "rewards"
     raise TypeError(
         f"`transform` of {type(wrapper).__name__} set `batch.{name}` to None: it must "

@@ -31,7 +31,7 @@ from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch, refuse_none
+from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch, refuse_transformed
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -316,15 +316,16 @@ class Source:
         for wrapper in inner:
             if batch.late is not None:
                 batch.catch_up(self.seen_by)
-            wrapper.transform(batch)
-            if batch.observations is None:
-                refuse_none(wrapper, batch)
+            returned = wrapper.transform(batch)
+            if returned is not None or batch.observations is None:
+                refuse_transformed(wrapper, batch, returned)
             self.seen_by += 1
         if batch.late is not None:
             batch.catch_up(self.seen_by)
-        last.transform(batch)
-        if batch.observations is None or (batch.rewards is None and batch.truncations is not None):
-            refuse_none(last, batch)
+        returned = last.transform(batch)
+        lacks_rewards = batch.rewards is None and batch.truncations is not None
+        if returned is not None or batch.observations is None or lacks_rewards:
+            refuse_transformed(last, batch, returned)
         self.on_its_way = None
         self.seen_by = 0
 

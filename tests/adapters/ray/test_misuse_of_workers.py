@@ -1,7 +1,9 @@
 """Wrong calls say what to change, at once; an error in a worker is the worker's own."""
 
 import _thread
+import copy
 import importlib
+import pickle
 import subprocess
 import sys
 import threading
@@ -132,6 +134,13 @@ def test_weights_that_cannot_be_pickled_are_refused(workers):
         remote.update(threading.Lock())
     assert remote.policy_version == 0
     assert remote.collect().num_steps == 4
+
+
+def test_workers_are_neither_pickled_nor_copied():
+    kind = importlib.import_module("cartwheel.ray").RolloutWorkers
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="RolloutWorkers cannot be pickled or copied"):
+            duplicate(kind.__new__(kind))
 
 
 def test_closed_workers_refuse_every_call(workers):

@@ -100,6 +100,7 @@ def test_spaces_and_attributes_are_those_of_rllibs_own(build, oracle, agents):
             assert own == (their_env.get_observation_space(agent), their_env.action_spaces[agent])
     assert ours.unwrapped is ours
     assert repr(ours) == "AsyncVectorMultiAgentEnv(num_envs=2)"
+    assert ours.stats().steps.tolist() == [0, 0]
     ours.reset(seed=1)
     theirs.reset(seed=1)
     assert ours.get_attr("more") == theirs.get_attr("more") == (1, 2)

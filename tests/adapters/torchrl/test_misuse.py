@@ -1,14 +1,16 @@
 """Unsupported environments and arguments are refused before anything starts, with a remedy."""
 
+import importlib
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
+import pettingzoo
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Graph, OneOf, Sequence, Text, Tuple
 
 import cartwheel
-from cartwheel.wrappers import RecordEpisodeStatistics
+from cartwheel.wrappers import NumpyToTorch, RecordEpisodeStatistics
 from tests.support.cases import POLE
 from tests.support.environments import SamplingEnv
 from tests.support.executors import INLINE
@@ -76,6 +78,35 @@ def test_vector_environments_of_others_and_what_is_none_are_refused(runs):
         runs.CartwheelEnv(POLE)
     with pytest.raises(IndexError, match="empty"):
         runs.CartwheelEnv([])
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
+    CartwheelAgentsEnv = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
+    with pytest.raises(TypeError, match=r"makes tensors of arrays itself.* NumpyToTorch wraps"):
+        runs.CartwheelEnv(NumpyToTorch(envs))
+    with pytest.raises(TypeError, match=r"environments of several agents, got Nat.*CartwheelEnv"):
+        CartwheelAgentsEnv(envs)
+    envs.close()
+    players = [partial(pettingzoo.make, "parallel", "classic/rps-v2")] * 2
+    with cartwheel.ParallelVectorEnv(players, executor="inline") as agents:
+        with pytest.raises(TypeError, match=r"of one agent, got ParallelVec.*CartwheelAgentsEnv"):
+            runs.CartwheelEnv(agents)
+        with pytest.raises(TypeError, match="pass the functions that this vector environment is"):
+            cartwheel.VectorEnv(agents)
+
+
+def test_actions_of_another_shape_are_refused_before_anything_is_stepped(runs):
+    zeros = importlib.import_module("torch").zeros
+    for categorical in (False, True):
+        envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
+        env = runs.CartwheelEnv(envs, categorical_action_encoding=categorical)
+        root = env.reset()
+        with pytest.raises(KeyError, match='the tensordict has no "action"'):
+            env.step(root.clone())
+        needed = r"\(2,\); got" if categorical else r"\(2, 2\), one-hot; categorical_.*integers"
+        for shape in ((2, 3), (2, 2) if categorical else (2,)):
+            with pytest.raises(ValueError, match=f"must have the shape {needed}"):
+                env.step(root.clone().set("action", zeros(shape, dtype=int)))
+        assert env.stats().steps.sum() == 0
+        env.close()
 
 
 def test_keywords_that_do_not_exist_or_come_too_late_are_refused(runs):

@@ -201,6 +201,7 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
                 ValueError,
                 r"must have the shape \(3,\), got the shape \(2,",
             ),
+            ({**good, first: [1, 0.5, 1]}, ValueError, r"\['.*'\]` must be integers, got 0.5"),
             ([1, 2], TypeError, "`actions` must be a dictionary by agent"),
         ):
             with pytest.raises(error, match=message):

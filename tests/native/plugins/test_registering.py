@@ -67,6 +67,9 @@ def test_what_is_no_plugin_is_refused(given, got):
 def test_a_module_that_does_not_exist_is_an_import_error():
     with pytest.raises(ModuleNotFoundError, match="no_such_game"):
         cartwheel.register("no_such_game")
+    for name in ("", ".game"):  # `importlib` raises ValueError and TypeError
+        with pytest.raises(ModuleNotFoundError, match=rf"'{name}' is not the full name of a mod"):
+            cartwheel.make_vec(f"{name}:cartwheel/CartPole-v1", 1)
     with pytest.raises(ModuleNotFoundError, match=r"no_such_game.*registration via importing"):
         cartwheel.NativeVectorEnv("no_such_game:no_such_game/Maze-v0", 2)
 
