@@ -72,7 +72,7 @@ def drop(owner):
 
 @program
 def collect_in_a_thread_of(kind):
-    """Tells the threads that end what was dropped, and the errors that nobody can raise."""
+    """Tells the threads that end what was dropped, and the errors that cannot be raised."""
     call, enders, errors = Finalizer.__call__, [], []
 
     def recorded(self, *arguments):
