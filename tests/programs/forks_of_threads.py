@@ -136,12 +136,25 @@ def fork_during_a_first_use(pause_s):
 
 class _OpenFiles(_Env):
     def open_files(self):
+        """The open files, once the thread that watches the parent has begun; mapped memory."""
         files = []
-        for file in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError):
-                files.append(str(file.readlink()).rstrip("0123456789[]: "))
+        while "anon_inode:[pidfd" not in files:
+            files = []
+            for file in Path("/proc/self/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    files.append(str(file.readlink()).rstrip("0123456789[]: "))
+            if not _has_pidfds():
+                break
         shared = Path("/proc/self/maps").read_text(encoding="utf-8").count("/memfd:")
         return sorted(files), shared
+
+
+def _has_pidfds():
+    """Whether the kernel has them: without, a worker looks for its parent by its id."""
+    with contextlib.suppress(OSError):
+        os.close(os.pidfd_open(os.getpid()))
+        return True
+    return False
 
 
 def _open_in_a_worker(**keywords):
