@@ -127,7 +127,7 @@ def test_what_wrappers_of_gymnasium_hide_is_named():
 
 
 class Returning(VectorWrapper):
-    """``act`` and ``transform`` return what they are told to, ``transform`` also sets it."""
+    """``act`` and ``transform`` return the given values, which ``transform`` also sets."""
 
     acted, left, returned = None, (), None
 

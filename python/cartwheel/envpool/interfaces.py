@@ -12,7 +12,6 @@ import numpy as np
 
 from cartwheel._internal.arguments import as_timeout
 from cartwheel._internal.versions import keep_open
-from cartwheel.envpool.checks import EnvBusyError
 from cartwheel.envpool.pool import EnvPool
 from cartwheel.envpool.spec import Specs, record
 
@@ -123,10 +122,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
 
     def step(self, action: Any, env_id: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        try:
-            self.send(action, env_id)
-        except EnvBusyError as busy:
-            raise EnvBusyError("step", busy.env_ids) from None
+        self._send_in_step(action, env_id)
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self.recv()
         return result
 
@@ -210,10 +206,7 @@ class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it return
         self, action: Any, env_id: Any = None
     ) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        try:
-            self.send(action, env_id)
-        except EnvBusyError as busy:
-            raise EnvBusyError("step", busy.env_ids) from None
+        self._send_in_step(action, env_id)
         result: tuple[Any, Any, Any, dict[str, Any]] = self.recv()
         return result
 
@@ -346,8 +339,5 @@ class DMEnvPool(Specs, EnvPool, Environment):  # type: ignore[misc]  # dm_env sh
 
     def step(self, action: Any, env_id: Any = None) -> Any:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        try:
-            self.send(action, env_id)
-        except EnvBusyError as busy:
-            raise EnvBusyError("step", busy.env_ids) from None
+        self._send_in_step(action, env_id)
         return self.recv()

@@ -169,6 +169,13 @@ class EnvPool(ClosesAfterWith):
                 return
         self._send_checked(action, env_id)
 
+    def _send_in_step(self, action: Any, env_id: Any) -> None:
+        """Sends; the error of environments that are busy names ``step``, which the user called."""
+        try:
+            self.send(action, env_id)
+        except EnvBusyError as busy:
+            raise EnvBusyError("step", busy.env_ids) from None
+
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
         """Returns actions, the environments that they are for, and the environments of players.
 

@@ -167,19 +167,34 @@ def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[n
     return after
 
 
-def _extra(part: Rows | Windows, name: str) -> NDArray[Any]:
-    """Returns the extra of this name."""
-    try:
-        return part.extras[name]
-    except KeyError:
-        raise KeyError(
-            f"there is no extra {name!r}, only {list(part.extras)}; observations, actions and so "
-            f"on are attributes of {type(part).__name__}"
-        ) from None
+class _WithExtras:
+    """A part of a rollout whose extras are its items."""
+
+    extras: dict[str, NDArray[Any]]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Returns the extra of this name.
+
+        Raises:
+            KeyError: The rollout has none; the text has the names of those that it has.
+        """
+        try:
+            return self.extras[name]
+        except KeyError:
+            raise KeyError(
+                f"the rollout has the extras {list(self.extras)}, and not {name!r}; observations, "
+                f"actions and so on are attributes of {type(self).__name__}"
+            ) from None
+
+    __iter__ = None  # otherwise Python would count up from the extra 0
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the rollout has an extra of this name."""
+        return name in self.extras
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Rows:
+class Rows(_WithExtras):
     """Some rows of a rollout; the first dimension of every array is ``M``.
 
     Attributes:
@@ -205,20 +220,6 @@ class Rows:
     def __repr__(self) -> str:
         """The number of rows and the names of extras."""
         return one_line("Rows", f"{len(self)} rows", self.extras)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Returns the extra of this name.
-
-        Raises:
-            KeyError: There is none; the text has the names that there are.
-        """
-        return _extra(self, name)
-
-    __iter__ = None  # otherwise Python would count up from the extra 0
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is an extra of this name."""
-        return name in self.extras
 
     def take(self, index: Any) -> Rows:
         """Returns copies of the rows at ``index``."""
@@ -247,7 +248,7 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Windows:
+class Windows(_WithExtras):
     """``W`` windows of ``L`` consecutive rows; copies of shape ``[L, W, …]`` unless noted.
 
     If a window has fewer than ``L`` rows, its last row is repeated, and ``valid`` and ``is_first``
@@ -288,20 +289,6 @@ class Windows:
     def __repr__(self) -> str:
         """The length and the number of windows, and the names of extras."""
         return one_line("Windows", f"{len(self.rewards)} steps × {len(self)} windows", self.extras)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Returns the extra of this name.
-
-        Raises:
-            KeyError: There is none; the text has the names that there are.
-        """
-        return _extra(self, name)
-
-    __iter__ = None  # otherwise Python would count up from the extra 0
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is an extra of this name."""
-        return name in self.extras
 
 
 @dataclasses.dataclass(frozen=True)
