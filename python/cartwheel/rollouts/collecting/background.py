@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import queue
 import threading
@@ -89,7 +90,12 @@ class Background:
                     )
                 self._start()  # also where an interrupted `stop` ends the thread after all
                 self._waiting += 1
-            self._news.get()
+            # In slices: a signal that comes just before a wait is handled after it.
+            is_quiet = True
+            while is_quiet:
+                with contextlib.suppress(queue.Empty):
+                    self._news.get(timeout=1.0)
+                    is_quiet = False
 
     def _take_error(self) -> BaseException:
         error, self._error = self._error, None
