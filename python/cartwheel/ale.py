@@ -24,18 +24,20 @@ from numpy.typing import NDArray
 
 from cartwheel._cartwheel import usable_cpus
 from cartwheel._internal.arguments import (
-    NUMBERING_OPTIONS,
     as_autoreset_mode,
     as_fraction,
     as_integer,
     as_num_envs,
-    as_reset_mask,
-    as_seeds,
     check_dictionary,
     check_finals,
-    check_options,
 )
 from cartwheel._internal.process import uninterrupted
+from cartwheel._internal.reset_arguments import (
+    NUMBERING_OPTIONS,
+    as_reset_mask,
+    as_seeds,
+    check_options,
+)
 from cartwheel._internal.suggestions import keywords_of, listed, reset_advice, shown, suggest
 from cartwheel._internal.versions import keep_open
 from cartwheel.errors import EpisodeOverError

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import as_seeds
+from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel._internal.suggestions import shown
 from cartwheel._xla import Calls, as_array, assembled, form
 from cartwheel.native.vector_env import NativeVectorEnv

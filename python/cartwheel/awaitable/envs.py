@@ -14,12 +14,12 @@ from cartwheel._internal.arguments import (
     as_context,
     as_env_fns,
     as_integer,
-    as_seed,
     as_timeout,
     check_dictionary,
 )
 from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, check_choice
 from cartwheel._internal.process import Finalizer
+from cartwheel._internal.reset_arguments import as_seed
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.awaitable.lease import Acquiring
 from cartwheel.awaitable.requests import Settings

@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import ROW_OPTIONS, as_reset_mask, as_timeout, check_dictionary
+from cartwheel._internal.arguments import as_timeout, check_dictionary
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import ROW_OPTIONS, as_reset_mask
 from cartwheel.envpool import engine
 from cartwheel.envpool.checks import EnvBusyError, as_env_ids, check_distinct
 from cartwheel.envpool.config import spread_seeds

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.policy import Policy
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
 

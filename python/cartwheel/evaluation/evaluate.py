@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Tuple
 
-from cartwheel._internal.arguments import as_integer, check_progress, row_options_in
+from cartwheel._internal.arguments import as_integer, check_progress
 from cartwheel._internal.literals import EvaluateOrder, check_choice
 from cartwheel._internal.policy import (
     actions_and_extras,
@@ -18,6 +18,7 @@ from cartwheel._internal.policy import (
     mask_parameter,
 )
 from cartwheel._internal.progress import Progress
+from cartwheel._internal.reset_arguments import row_options_in
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import shown, vector_env_instead
 from cartwheel.evaluation.agents import evaluate_agents
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.policy import Policy
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.evaluation.agents import AgentsEvaluation
     from cartwheel.evaluation.result import Evaluation
     from cartwheel.wrappers.conversion import ConvertsArrays

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.mujoco.resets import ResetFunction
     from cartwheel.mujoco.rewards import Function
 

@@ -10,8 +10,9 @@ from gymnasium.spaces import Dict, Space, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from cartwheel._internal.arguments import as_rows, row_options_in
+from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import row_options_in
 from cartwheel.multiagent.batches import by_name
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
 

@@ -18,7 +18,7 @@ from cartwheel.multiagent.groups import common_space
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import Seeds
+    from cartwheel._internal.reset_arguments import Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
 

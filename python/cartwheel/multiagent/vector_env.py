@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
+from cartwheel._internal.arguments import (
+    as_autoreset_mode,
+    as_bool,
+    as_env_fns,
+    as_integer,
+)
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
 
     from gymnasium.envs.registration import EnvSpec
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.literals import (
         Executor,
         Mode,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
         OnWorkerDeath,
         States,
     )
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
 
 
 class ParallelVectorEnv(AgentsBase):

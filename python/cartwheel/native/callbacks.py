@@ -6,8 +6,8 @@ import bisect
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel._internal.arguments import by_row
 from cartwheel._internal.logging import log_waiting
+from cartwheel._internal.reset_arguments import by_row
 from cartwheel.errors import WorkerTimeoutError, add_note
 from cartwheel.native.keywords import reset_as_json
 from cartwheel.workers.faults import Fault, add_info, raise_first
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.vector.base import PoolVectorEnv
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.

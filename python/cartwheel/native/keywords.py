@@ -16,7 +16,7 @@ from cartwheel._cartwheel import (
     native_envs,
     reset_option_names,
 )
-from cartwheel._internal.arguments import ROW_OPTIONS
+from cartwheel._internal.reset_arguments import ROW_OPTIONS
 from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
 from cartwheel.native.mujoco.env import KEYWORD_TEXTS, MujocoBackend, is_mujoco, mujoco_keywords
 from cartwheel.native.registration import NATIVE_ENTRY_POINT, registered_id

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.multiagent.base import ByAgent
     from cartwheel.multiagent.batches import AgentBatches
     from cartwheel.recorder.buffer import Path

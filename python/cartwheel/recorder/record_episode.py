@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
+from cartwheel._internal.arguments import (
+    as_bool,
+    as_integer,
+    as_positive,
+    as_rows,
+)
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.rewards import check_rewards_are_numbers
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.wrappers.base import Reset
     from cartwheel.wrappers.batch import ActionBatch, Batch
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions
     from cartwheel._internal.literals import CollectOrder, Until
     from cartwheel._internal.policy import Policy
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.rollouts.collecting.session import CollectorStats
     from cartwheel.rollouts.rollout import Rollout
 

@@ -9,8 +9,9 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel._internal.adapters import check_given, check_mode, check_whole_batches
-from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_rows, as_seeds
+from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.sb3.vec_env import MASKS, has_images
 from cartwheel.vector.infos import infos_by_row

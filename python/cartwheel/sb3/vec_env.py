@@ -26,9 +26,9 @@ from cartwheel._internal.arguments import (
     as_env_fns,
     as_num_envs,
     as_rows,
-    as_seeds,
 )
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import (
+from cartwheel._internal.arguments import as_timeout
+from cartwheel._internal.reset_arguments import (
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
     as_seeds,
-    as_timeout,
     by_row,
     check_options,
     check_row_options,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.vector.state_dict import NextReset
 
 

@@ -8,8 +8,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cartwheel._internal.arguments import by_row, copied
 from cartwheel._internal.logging import log_event, log_waiting
+from cartwheel._internal.reset_arguments import by_row, copied
 from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool, RolloutSlab
-    from cartwheel._internal.arguments import ResetOptions
     from cartwheel._internal.literals import States
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.workers.channels import CallerEnd
     from cartwheel.workers.group import WorkerGroup
 

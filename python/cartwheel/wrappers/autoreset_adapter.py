@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_autoreset_mode, as_reset_rows, as_rows
+from cartwheel._internal.arguments import as_autoreset_mode, as_rows
+from cartwheel._internal.reset_arguments import as_reset_rows
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions
     from cartwheel._internal.literals import Mode
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.wrappers.base import Reset, Step
 
 

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
-from cartwheel._internal.arguments import as_bool, as_integer, as_rows, names_rows
+from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import names_rows
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
 from cartwheel.wrappers.freezing import Freezes
-from cartwheel.wrappers.source import Source, StepRecording
+from cartwheel.wrappers.source import Source
 from cartwheel.wrappers.stack_state import Stack, shown_by
+from cartwheel.wrappers.step_recording import StepRecording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.batch import ActionBatch
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._cartwheel import Flag
-from cartwheel._internal.arguments import by_row, copied, without_rows
+from cartwheel._internal.reset_arguments import by_row, copied, without_rows
 from cartwheel.vector.state_dict import as_entries, check_keys, from_entries
 from cartwheel.workers.channels import pickled
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.wrappers.batch import Batch
 
 

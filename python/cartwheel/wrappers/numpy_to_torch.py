@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
     from cartwheel._device.device import Device
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.base import Operation, Reset
     from cartwheel.wrappers.batch import ActionBatch, Batch

@@ -1,4 +1,4 @@
-"""The vector environment under the wrappers of cartwheel, and its rollout arrays.
+"""The vector environment under the wrappers of cartwheel, and the kinds of the rows that it shows.
 
 This file is above 500 lines because all calls of a vector environment, and their ends, are here.
 """
@@ -12,16 +12,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # never patched
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
-from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import FusedStep, RowKinds
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import (
+from cartwheel._internal.arguments import mode_of
+from cartwheel._internal.reset_arguments import (
     NUMBERING_OPTIONS,
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
-    mode_of,
     names_rows,
 )
 from cartwheel._internal.suggestions import vector_env_instead
@@ -29,7 +28,6 @@ from cartwheel.errors import is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
-from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch, refuse_transformed
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
@@ -38,11 +36,10 @@ from cartwheel.wrappers.unseen import Unseen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gymnasium.spaces import Box, Space
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
 
 #: The methods of a pool's vector environment whose errors tell which results were lost.
 _CALLS = ("reset", "reset_async", "reset_wait", "step", "step_async", "step_wait", "send", "recv")
@@ -663,77 +660,3 @@ def _level_in(envs: Any) -> int:
             return source._level
         inner = vars(inner).get("env")
     return 0
-
-
-class StepRecording:
-    """Copies steps into the arrays of a rollout.
-
-    Attributes:
-        arrays: The arrays, which are the caller's.
-    """
-
-    def __init__(
-        self,
-        space: Space[Any],
-        reward_space: Box | None,
-        present: Any,
-        num_steps: int,
-        num_envs: int,
-    ) -> None:
-        """Begins at the present observations.
-
-        Args:
-            space: The observation space of one environment.
-            reward_space: The space of its rewards, if they are arrays.
-            present: Observations of all rows.
-            num_steps: The number of steps.
-            num_envs: The number of rows.
-
-        Raises:
-            TypeError: Observations have no fixed shape.
-        """
-        observations = nested.empty(batch_space(space, num_envs), num_steps + 1, "observations")
-        shape = (num_steps, num_envs)
-        rewards = np.zeros((*shape, *(() if reward_space is None else reward_space.shape)))
-        self.arrays: RolloutArrays[Any] = RolloutArrays(
-            observations, rewards, np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        )
-        nested.assign(observations, 0, present)
-        self._steps = 0
-
-    def check_step(self, env_index: Any) -> None:
-        """Refuses steps of some rows, which the arrays have no place for.
-
-        Raises:
-            RuntimeError: There are row numbers.
-        """
-        if env_index is not None:
-            raise self._refusal("step")
-
-    def check_reset(self, *, in_parts: bool) -> None:
-        """Refuses resets that show some rows only, where the first observations are missing.
-
-        Raises:
-            RuntimeError: There was no step yet, and the reset is one of some rows.
-        """
-        if in_parts and self._steps == 0:
-            raise self._refusal("reset")
-
-    def begin(self, observations: Any) -> None:
-        """A reset shows these observations; before the first step they are those of all rows."""
-        if self._steps == 0:
-            nested.assign(self.arrays.observations, 0, observations)
-
-    def _refusal(self, what: str) -> RuntimeError:
-        return RuntimeError(
-            f"a rollout is being recorded ({self._steps} of {self.arrays.num_steps} steps): {what} "
-            "all rows at once, or end it by `end_rollout()`"
-        )
-
-    def add(self, step: Any) -> bool:
-        """Adds the result of a step; returns whether the rollout is complete."""
-        arrays, at = self.arrays, self._steps
-        nested.assign(arrays.observations, at + 1, step[0])
-        arrays.rewards[at], arrays.terminated[at], arrays.truncated[at] = step[1:4]
-        self._steps += 1
-        return self._steps == arrays.num_steps

@@ -24,7 +24,7 @@ from cartwheel.vector.state_dict import check_array, check_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.rollouts.collecting.block import Standby
     from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.collecting.source import Source
