@@ -16,6 +16,7 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import Part, check_choice
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
+from cartwheel.rollouts.frames import frames, pairs
 from cartwheel.rollouts.record import one_line
 from cartwheel.rollouts.views import (
     Episodes,
@@ -23,8 +24,6 @@ from cartwheel.rollouts.views import (
     Rows,
     Transitions,
     Windows,
-    frames,
-    pairs,
     running,
 )
 

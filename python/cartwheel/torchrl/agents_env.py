@@ -17,7 +17,8 @@ from cartwheel._internal.adapters import check_mode, check_names, check_whole_ba
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, listed, shown
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.torchrl.env import check_space, kept, start_method
+from cartwheel.torchrl.env import kept, start_method
+from cartwheel.torchrl.specs import check_space
 from cartwheel.vector.action_masks import num_actions
 
 if TYPE_CHECKING:

@@ -10,16 +10,15 @@ from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.cached_reset import CachedReset
 from cartwheel.wrappers.frame_stack import FrameStack
+from cartwheel.wrappers.images import GrayscaleObservation, ResizeObservation
 from cartwheel.wrappers.normalize import NormalizeObservation, NormalizeReward
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 from cartwheel.wrappers.observations import (
     DtypeObservation,
     FilterObservation,
     FlattenObservation,
-    GrayscaleObservation,
     RescaleObservation,
     ReshapeObservation,
-    ResizeObservation,
     TransformObservation,
 )
 from cartwheel.wrappers.rewards import ClipReward, TransformReward

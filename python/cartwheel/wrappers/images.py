@@ -1,4 +1,4 @@
-"""Conversion of frames to images: the maximum of two, gray levels, another size."""
+"""Wrappers of images, and the native conversion of frames."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import ImagePlan
 from cartwheel._internal.arguments import as_integer
+from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from gymnasium.spaces import Space
+    from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
 
@@ -129,3 +133,96 @@ def as_size(name: str, size: Any) -> tuple[int, int]:
         raise ValueError(f"`{name}` must be a tuple (height, width), got {size!r}")
     height, width = (as_integer(f"{name}[{i}]", side, 1, 65536) for i, side in enumerate(size))
     return height, width
+
+
+class ResizeObservation(ObservationWrapper):
+    """Gives images another size: each pixel is the exact mean of the area that it covers.
+
+    Where both sides shrink, or both grow, the levels are those of Gymnasium's wrapper, which calls
+    OpenCV, up to 1. OpenCV is not needed. All rows of a batch are one native call, on several
+    threads if there is enough to do.
+
+    Example::
+
+        envs = cartwheel.make_vec("CarRacing-v3", 8)
+        envs = ResizeObservation(envs, (48, 48), channel_first=True)  # (8, 3, 48, 48)
+
+    Args:
+        env: A vector environment whose observations are images ``uint8``, ``[H, W, C]`` or
+            ``[H, W]``.
+        shape: The new height and width.
+        channel_first: Channels are the first axis of an image, ``[C, H, W]``.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
+
+    Raises:
+        TypeError: The observation space is not a ``Box``, or ``shape`` is not a tuple.
+        ValueError: ``keys`` do not fit the space. They are not such images, ``shape`` is not two
+            sides of at least 1, or ``channel_first`` for images without channels.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        shape: tuple[int, int],
+        channel_first: bool = False,  # noqa: FBT001 - after Gymnasium's arguments
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        super().__init__(env)
+        size = self.shape = as_size("shape", shape)
+
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            images = Images("ResizeObservation", space, size=size, channel_first=channel_first)
+            return images.space, images
+
+        self._convert_parts(keys, convert)
+
+
+class GrayscaleObservation(ObservationWrapper):
+    """Makes one gray level of red, green and blue, bit for bit as Gymnasium does.
+
+    The level is ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. All rows of a batch are one
+    native call, on several threads if there is enough to do.
+
+    Example::
+
+        envs = cartwheel.make_vec("CarRacing-v3", 8)
+        envs = GrayscaleObservation(envs)  # observations (8, 96, 96)
+
+    Args:
+        env: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
+        keep_dim: Images keep an axis for their one channel, ``[H, W, 1]``.
+        channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
+
+    Raises:
+        TypeError: The observation space is not a ``Box``.
+        ValueError: ``keys`` do not fit the space. They are not such images, or ``channel_first``
+            without ``keep_dim``.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
+        channel_first: bool = False,  # noqa: FBT001 - as `keep_dim`
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        super().__init__(env)
+
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            images = Images(
+                "GrayscaleObservation",
+                space,
+                is_gray=True,
+                keep_dim=keep_dim,
+                channel_first=channel_first,
+            )
+            return images.space, images
+
+        self._convert_parts(keys, convert)

@@ -1,7 +1,4 @@
-"""Wrappers that transform observations: functions, dtypes, parts, shapes, scales, images.
-
-This file is above 500 lines because it has all of these wrappers.
-"""
+"""Wrappers that transform observations: functions, dtypes, parts, shapes, scales."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from cartwheel._internal import nested
 from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._rows import Fit, single_space
 from cartwheel.wrappers.base import rows_of_batch
-from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.keys import Parts
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
@@ -416,99 +412,6 @@ class ReshapeObservation(ObservationWrapper):
             low, high = space.low.reshape(new), space.high.reshape(new)
             box = Box(low, high, shape=new, dtype=space.dtype.type)
             return box, lambda observations: observations.reshape((len(observations), *new))
-
-        self._convert_parts(keys, convert)
-
-
-class ResizeObservation(ObservationWrapper):
-    """Gives images another size: each pixel is the exact mean of the area that it covers.
-
-    Where both sides shrink, or both grow, the levels are those of Gymnasium's wrapper, which calls
-    OpenCV, up to 1. OpenCV is not needed. All rows of a batch are one native call, on several
-    threads if there is enough to do.
-
-    Example::
-
-        envs = cartwheel.make_vec("CarRacing-v3", 8)
-        envs = ResizeObservation(envs, (48, 48), channel_first=True)  # (8, 3, 48, 48)
-
-    Args:
-        env: A vector environment whose observations are images ``uint8``, ``[H, W, C]`` or
-            ``[H, W]``.
-        shape: The new height and width.
-        channel_first: Channels are the first axis of an image, ``[C, H, W]``.
-        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
-            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
-
-    Raises:
-        TypeError: The observation space is not a ``Box``, or ``shape`` is not a tuple.
-        ValueError: ``keys`` do not fit the space. They are not such images, ``shape`` is not two
-            sides of at least 1, or ``channel_first`` for images without channels.
-    """
-
-    def __init__(
-        self,
-        env: VectorEnv[Any, Any, Any],
-        shape: tuple[int, int],
-        channel_first: bool = False,  # noqa: FBT001 - after Gymnasium's arguments
-        *,
-        keys: Sequence[str] | None = None,
-    ) -> None:
-        """Checks the arguments; steps nothing."""
-        super().__init__(env)
-        size = self.shape = as_size("shape", shape)
-
-        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
-            images = Images("ResizeObservation", space, size=size, channel_first=channel_first)
-            return images.space, images
-
-        self._convert_parts(keys, convert)
-
-
-class GrayscaleObservation(ObservationWrapper):
-    """Makes one gray level of red, green and blue, bit for bit as Gymnasium does.
-
-    The level is ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. All rows of a batch are one
-    native call, on several threads if there is enough to do.
-
-    Example::
-
-        envs = cartwheel.make_vec("CarRacing-v3", 8)
-        envs = GrayscaleObservation(envs)  # observations (8, 96, 96)
-
-    Args:
-        env: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
-        keep_dim: Images keep an axis for their one channel, ``[H, W, 1]``.
-        channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
-        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
-            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
-
-    Raises:
-        TypeError: The observation space is not a ``Box``.
-        ValueError: ``keys`` do not fit the space. They are not such images, or ``channel_first``
-            without ``keep_dim``.
-    """
-
-    def __init__(
-        self,
-        env: VectorEnv[Any, Any, Any],
-        keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
-        channel_first: bool = False,  # noqa: FBT001 - as `keep_dim`
-        *,
-        keys: Sequence[str] | None = None,
-    ) -> None:
-        """Checks the arguments; steps nothing."""
-        super().__init__(env)
-
-        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
-            images = Images(
-                "GrayscaleObservation",
-                space,
-                is_gray=True,
-                keep_dim=keep_dim,
-                channel_first=channel_first,
-            )
-            return images.space, images
 
         self._convert_parts(keys, convert)
 
