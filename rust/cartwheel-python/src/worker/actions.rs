@@ -68,7 +68,7 @@ impl SmallIntegers {
     }
 }
 
-/// An integer as an index; one that is no index for a negative one.
+/// An integer as an index; the last of all for a negative one, or for another dtype.
 fn small(dtype: DType, element: &[u8]) -> usize {
     let integer = match (dtype, element.try_into(), element.try_into()) {
         (DType::I64, Ok(bytes), _) => i64::from_ne_bytes(bytes),

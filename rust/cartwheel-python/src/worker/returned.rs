@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
 use crate::array::{as_array, as_contiguous, copy_numbers};
 use crate::known::intern;
 
-/// What `method` returned, as a tuple with a part for each of `names`.
+/// Takes the result of `method` as a tuple with a part for each of `names`.
 pub(super) fn as_parts<'py>(
     result: Bound<'py, PyAny>,
     method: &str,
