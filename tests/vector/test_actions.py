@@ -40,6 +40,16 @@ def test_a_discrete_action_is_a_scalar_of_the_batchs_dtype(build, dtype):
     assert_identical(received(envs), [dtype(1), dtype(2), dtype(3)])
 
 
+def test_discrete_actions_keep_value_and_dtype_from_step_to_step(build):
+    # Scalars of small integers are made once, for the dtype of the last step.
+    envs = build(recorders(Discrete(100, start=-50)))
+    envs.reset()
+    for dtype in (np.int64, np.int32, np.int64):
+        for batch in ([0, 31, 0], [1, 2, 32], [-1, 0, 31]):
+            envs.step(np.array(batch, dtype))
+            assert_identical(received(envs), [dtype(action) for action in batch])
+
+
 @pytest.mark.parametrize("batch", [[1, 2, 3], (1, 2, 3)], ids=["list", "tuple"])
 def test_python_ints_stay_python_ints(build, batch):
     envs = build(recorders(Discrete(10)))

@@ -198,6 +198,12 @@ impl Autoreset {
     ///
     /// When there is not one command for each row, or when there are fewer outcomes.
     pub fn settle(&mut self, rows: Range<usize>, commands: &[u8], outcomes: &mut Outcomes<'_>) {
+        self.settle_each(rows, commands, outcomes);
+    }
+
+    #[expect(clippy::inline_always, reason = "no loops are left where one row is settled")]
+    #[inline(always)]
+    fn settle_each(&mut self, rows: Range<usize>, commands: &[u8], outcomes: &mut Outcomes<'_>) {
         let count = rows.len();
         let rewards = &mut outcomes.rewards[..count];
         let terminations = &mut outcomes.terminations[..count];
@@ -232,7 +238,7 @@ impl Autoreset {
             truncations: &mut truncation,
             phases: &mut [0],
         };
-        self.settle(row..row + 1, &[command as u8], &mut outcomes);
+        self.settle_each(row..row + 1, &[command as u8], &mut outcomes);
         Transition {
             reward: reward[0],
             terminated: termination[0] != 0,

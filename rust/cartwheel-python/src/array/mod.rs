@@ -40,7 +40,7 @@ use std::ptr::NonNull;
 use cartwheel_engine::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
-    Element, PY_ARRAY_API, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
+    Element, PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
     PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
 };
 use pyo3::prelude::*;
@@ -95,6 +95,24 @@ fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     unsafe { (*array.as_array_ptr()).fields.data.cast() }
 }
 
+/// The dtype of an array, without a reference of its own: `dtype` takes one by a call of Python.
+fn borrowed_dtype<'a, 'py>(
+    array: &'a Bound<'py, PyUntypedArray>,
+) -> pyo3::Borrowed<'a, 'py, PyArrayDescr> {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    let descr = unsafe { (*array.as_array_ptr()).fields.descr };
+    // SAFETY: an object that the array keeps until it gets another dtype: not from this thread while
+    // the reference exists, in which it runs no Python code, and see invariant 1.
+    let descr = unsafe { pyo3::Borrowed::from_ptr(array.py(), descr.cast()) };
+    // SAFETY: it is a dtype (invariant 3).
+    unsafe { descr.cast_unchecked() }
+}
+
+/// Whether an array is C-contiguous and has this shape and dtype.
+pub(crate) fn is_like(array: &Bound<'_, PyUntypedArray>, shape: &[usize], dtype: DType) -> bool {
+    array.shape() == shape && array.is_c_contiguous() && dtype::is(&borrowed_dtype(array), dtype)
+}
+
 /// Copies elements of a C-contiguous array, row-major, from byte `offset` on, until `into` is full.
 ///
 /// # Panics
@@ -102,7 +120,7 @@ fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
 /// When the array is not contiguous, or has too few bytes.
 pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into: &mut [u8]) {
     assert!(array.is_c_contiguous(), "only contiguous arrays are read as bytes");
-    let bytes = array.len() * array.dtype().itemsize();
+    let bytes = array.len() * borrowed_dtype(array).itemsize();
     let fits = offset <= bytes && into.len() <= bytes - offset;
     assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
     // SAFETY: `offset` is within the array's memory, as was just checked (invariant 1).

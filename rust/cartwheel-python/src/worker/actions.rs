@@ -2,17 +2,18 @@
 //!
 //! Environments get the values that Gymnasium's `iterate` yields: NumPy scalars or rows with the
 //! dtype of the batch, Python integers when the batch is a list of integers, and dictionaries and
-//! tuples of these. The arrays are copies made for the step, so nothing changes them afterwards.
+//! tuples of these. The arrays are copies made for the step, so nothing changes them afterwards. NumPy
+//! scalars of small integers, the usual discrete actions, are made once.
 
 use std::ops::Range;
 
 use cartwheel_engine::memory::ActionRows;
-use cartwheel_engine::space::{ActionTag, Leaf};
+use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::array::filled;
+use crate::array::{filled, from_bytes};
 use crate::space::{End, Node};
 use crate::worker::stable_abi::item;
 
@@ -31,18 +32,65 @@ pub(crate) enum Actions<'py> {
 pub(crate) enum LeafActions<'py> {
     Array(Bound<'py, PyAny>),
     Integers(Vec<i64>),
+    /// NumPy scalars of small integers.
+    Scalars(Vec<Bound<'py, PyAny>>),
+}
+
+/// The NumPy scalars of one leaf that were made so far, by their values: as Python keeps its own small
+/// integers, since neither can change.
+#[derive(Debug, Default)]
+pub(crate) struct SmallIntegers {
+    dtype: Option<DType>,
+    scalars: [Option<Py<PyAny>>; 32],
+}
+
+impl SmallIntegers {
+    /// The scalars of these elements, if all of them are small integers.
+    fn scalars<'py>(
+        &mut self,
+        py: Python<'py>,
+        dtype: DType,
+        elements: &[u8],
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        if self.dtype.replace(dtype) != Some(dtype) {
+            self.scalars = Default::default();
+        }
+        let mut found = Vec::with_capacity(elements.len() / dtype.size());
+        for element in elements.chunks_exact(dtype.size()) {
+            let Some(kept) = self.scalars.get_mut(small(dtype, element)) else { return Ok(None) };
+            if kept.is_none() {
+                let scalar = item(&from_bytes(py, dtype, Some(1), &[], element)?, 0)?;
+                *kept = Some(scalar.unbind());
+            }
+            found.extend(kept.as_ref().map(|kept| kept.bind(py).clone()));
+        }
+        Ok(Some(found))
+    }
+}
+
+/// An integer as an index; the last of all for a negative one, or for another dtype.
+fn small(dtype: DType, element: &[u8]) -> usize {
+    let integer = match (dtype, element.try_into(), element.try_into()) {
+        (DType::I64, Ok(bytes), _) => i64::from_ne_bytes(bytes),
+        (DType::I32, _, Ok(bytes)) => i32::from_ne_bytes(bytes).into(),
+        _ => -1,
+    };
+    usize::try_from(integer).unwrap_or(usize::MAX)
 }
 
 impl<'py> Actions<'py> {
-    /// Copies the actions of `rows` out of shared memory; a space without leaves has none.
+    /// Copies the actions of `rows` out of shared memory; a space without leaves has none. `known` has the
+    /// scalars of each leaf.
     pub(crate) fn load(
         py: Python<'py>,
         leaves: &[Leaf],
+        known: &mut [SmallIntegers],
         area: &ActionRows<'_>,
         rows: &Range<usize>,
     ) -> PyResult<Self> {
-        let mut leaves = leaves.iter().enumerate();
-        let mut load = |(number, leaf)| LeafActions::load(py, leaf, number, area, rows);
+        let mut leaves = leaves.iter().zip(known).enumerate();
+        let mut load =
+            |(number, (leaf, known))| LeafActions::load(py, leaf, known, number, area, rows);
         let first = leaves.next().map_or(Ok(LeafActions::Integers(Vec::new())), &mut load)?;
         Ok(Self::Leaves(first, leaves.map(load).collect::<PyResult<_>>()?))
     }
@@ -71,6 +119,7 @@ impl<'py> LeafActions<'py> {
     fn load(
         py: Python<'py>,
         leaf: &Leaf,
+        known: &mut SmallIntegers,
         number: usize,
         area: &ActionRows<'_>,
         rows: &Range<usize>,
@@ -84,6 +133,14 @@ impl<'py> LeafActions<'py> {
                 let (integers, _) = bytes.as_chunks::<8>();
                 Ok(Self::Integers(integers.iter().map(|n| i64::from_ne_bytes(*n)).collect()))
             }
+            ActionTag::Array(dtype @ (DType::I32 | DType::I64)) if leaf.shape.is_empty() => {
+                let mut bytes = vec![0; rows.len() * dtype.size()];
+                area.load(number, tag, rows.clone(), &mut bytes);
+                if let Some(scalars) = known.scalars(py, dtype, &bytes)? {
+                    return Ok(Self::Scalars(scalars));
+                }
+                Ok(Self::Array(from_bytes(py, dtype, Some(rows.len()), &[], &bytes)?))
+            }
             ActionTag::Array(dtype) => {
                 let fill = |buffer: &mut [u8]| area.load(number, tag, rows.clone(), buffer);
                 let count = Some(rows.len());
@@ -96,6 +153,7 @@ impl<'py> LeafActions<'py> {
         match self {
             Self::Array(array) => item(array, row),
             Self::Integers(integers) => Ok(integers[row].into_pyobject(py)?.into_any()),
+            Self::Scalars(scalars) => Ok(scalars[row].clone()),
         }
     }
 }

@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
-use crate::array::dtype::{self, descr};
-use crate::array::{as_array, copy_bytes, scalar};
+use crate::array::dtype::descr;
+use crate::array::{as_array, copy_bytes, is_like, scalar};
 use crate::error::noted;
 use crate::known::intern;
 use crate::space::{End, Misfit, Node};
@@ -172,11 +172,6 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
         });
         written
     }
-}
-
-/// Whether the bytes of an array are those of a leaf with this shape and dtype.
-fn is_like(array: &Bound<'_, PyUntypedArray>, shape: &[usize], dtype: DType) -> bool {
-    array.shape() == shape && array.is_c_contiguous() && dtype::is(&array.dtype(), dtype)
 }
 
 /// `value` as a contiguous array of the leaf's shape and dtype.

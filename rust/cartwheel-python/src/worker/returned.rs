@@ -9,28 +9,39 @@ use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
 use crate::array::{as_array, as_contiguous, copy_numbers};
 use crate::known::intern;
 
-/// The parts of what `method` returned.
-pub(super) fn unpack<'py, const N: usize>(
+/// Takes the result of `method` as a tuple with a part for each of `names`.
+pub(super) fn as_parts<'py>(
+    result: Bound<'py, PyAny>,
+    method: &str,
+    names: &[&str],
+) -> PyResult<Bound<'py, PyTuple>> {
+    let tuple = match result.cast_into::<PyTuple>() {
+        Ok(tuple) => tuple,
+        Err(error) => as_tuple(&error.into_inner(), method, names)?,
+    };
+    if tuple.len() == names.len() {
+        return Ok(tuple);
+    }
+    Err(wrong(method, names, &format_args!("{} values", tuple.len())))
+}
+
+/// A list as a tuple.
+#[cold]
+fn as_tuple<'py>(
     result: &Bound<'py, PyAny>,
     method: &str,
-    names: [&str; N],
-) -> PyResult<[Bound<'py, PyAny>; N]> {
-    let wrong = |got: &dyn std::fmt::Display| {
-        let names = names.join(", ");
-        PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
-    };
-    let tuple = if let Ok(tuple) = result.cast::<PyTuple>() {
-        tuple.clone()
-    } else if let Ok(list) = result.cast::<PyList>() {
-        list.to_tuple()
-    } else {
-        return Err(wrong(&result.get_type()));
-    };
-    let got = tuple.len();
-    if got != N {
-        return Err(wrong(&format_args!("{got} values")));
+    names: &[&str],
+) -> PyResult<Bound<'py, PyTuple>> {
+    match result.cast::<PyList>() {
+        Ok(list) => Ok(list.to_tuple()),
+        Err(_) => Err(wrong(method, names, &result.get_type())),
     }
-    Ok(std::array::from_fn(|at| tuple.get_item(at).expect("the length was checked")))
+}
+
+#[cold]
+fn wrong(method: &str, names: &[&str], got: &dyn std::fmt::Display) -> PyErr {
+    let names = names.join(", ");
+    PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
 }
 
 /// A reward: a number, `None` (NaN, as in NumPy) or an array of one element.

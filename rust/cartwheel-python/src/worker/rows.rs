@@ -18,7 +18,7 @@ use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
 use crate::worker::retirement::{LeftEnd, Retirement};
-use crate::worker::returned::{flag, number, numbers, unpack};
+use crate::worker::returned::{as_parts, flag, number, numbers};
 use crate::worker::stable_abi::call_method;
 
 /// The last results of a row's environment.
@@ -132,7 +132,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         let result = call_method(&env, intern!(py, "step"), &action);
         let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
-        let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
+        let parts = as_parts(result, "step", &names)?;
+        let reward = parts.get_borrowed_item(1)?;
         let transition = Transition {
             reward: if self.reward_width.is_some() {
                 numbers(&reward, &mut self.held[row].rewards)?;
@@ -140,10 +141,10 @@ impl<'py> PyRows<'_, '_, 'py> {
             } else {
                 number(&reward)?
             },
-            terminated: flag(&terminated)?,
-            truncated: flag(&truncated)?,
+            terminated: flag(&*parts.get_borrowed_item(2)?)?,
+            truncated: flag(&*parts.get_borrowed_item(3)?)?,
         };
-        self.hold(row, observation, info);
+        self.hold(row, parts.get_item(0)?, parts.get_item(4)?);
         Ok(transition)
     }
 
@@ -156,8 +157,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         let env = self.envs.get_item(row)?;
         let result = env.call_method(intern!(py, "reset"), (), keywords);
         let result = self.come_back(result)?;
-        let [observation, info] = unpack(&result, "reset", ["observation", "info"])?;
-        self.hold(row, observation, info);
+        let parts = as_parts(result, "reset", &["observation", "info"])?;
+        self.hold(row, parts.get_item(0)?, parts.get_item(1)?);
         self.held[row].resets += 1;
         Ok(())
     }

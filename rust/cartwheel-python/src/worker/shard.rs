@@ -20,7 +20,7 @@ use crate::interpreter::attach;
 use crate::known::intern;
 use crate::space::Tree;
 use crate::value::Foreign;
-use crate::worker::actions::Actions;
+use crate::worker::actions::{Actions, SmallIntegers};
 use crate::worker::called::{Called, RowRequest};
 use crate::worker::retirement::Retirement;
 use crate::worker::row_timer::RowTimer;
@@ -42,6 +42,8 @@ pub(crate) struct PyShard {
     next_resets: Py<PyDict>,
     observations: Tree,
     actions: Tree,
+    /// Of each leaf of the actions; not shown to the garbage collector, which scalars do not concern.
+    known_actions: Vec<SmallIntegers>,
     autoreset: Autoreset,
     /// Whether batches have final observations.
     dense_finals: bool,
@@ -88,6 +90,7 @@ impl PyShard {
             next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
             worker: worker.clone().unbind(),
             observations,
+            known_actions: actions.leaves.iter().map(|_| SmallIntegers::default()).collect(),
             actions,
             dense_finals,
             reward_width,
@@ -223,7 +226,7 @@ impl PyShard {
     /// The actions of rows whose space has a fixed shape. There are none for a worker that replaces
     /// a dead one whose actions arrived through the channel: all of its rows are lost and restart.
     fn actions_in_memory<'py>(
-        &self,
+        &mut self,
         py: Python<'py>,
         area: &ActionRows<'_>,
         rows: &Range<usize>,
@@ -231,7 +234,8 @@ impl PyShard {
         if self.actions.opaque > 0 {
             return Ok(None);
         }
-        Actions::load(py, &self.actions.leaves, area, rows).map(Some)
+        let (leaves, known) = (&self.actions.leaves, &mut self.known_actions);
+        Actions::load(py, leaves, known, area, rows).map(Some)
     }
 
     /// The actions of rows whose space has no fixed shape.
