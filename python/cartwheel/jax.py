@@ -33,6 +33,9 @@ __all__ = ["Init", "Reset", "Step", "Timestep", "envs_to_jax"]
 #: Seeds are below this number.
 _SEEDS = 2**63
 _WORD = 2**32 - 1
+#: Beginnings of errors of a call that has run. JAX raises those of compiled functions that it calls
+#: without Python as ``ValueError``.
+_CODES = ("INVALID_ARGUMENT: ", "DEADLINE_EXCEEDED: ", "FAILED_PRECONDITION: ", "INTERNAL: ")
 
 
 class Timestep(NamedTuple):
@@ -76,7 +79,12 @@ class _Function:
         call = calls.call(self._name, results)
 
         def run(*arguments: Any) -> tuple[jax.Array, Timestep]:
-            state, *batch = call(*arguments)
+            try:
+                state, *batch = call(*arguments)
+            except ValueError as error:
+                if not str(error).startswith(_CODES):
+                    raise
+                raise jax.errors.JaxRuntimeError(str(error)) from None
             observations = assembled(calls.observations, iter(batch[:leaves]))
             rewards, terminations, truncations, *finals = batch[leaves:]
             infos = {}
