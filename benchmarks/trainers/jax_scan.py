@@ -122,7 +122,7 @@ def theirs(env_fns: Sequence[EnvFn]) -> ScanRunner:
 
 
 SCAN, ENVPOOL = Contender("scan", ours), Contender("envpool xla", theirs)
-SCAN_ALONE = Contender("scan keeps nothing", lambda env_fns: ours(env_fns, keeps=False))
+SCAN_ALONE = Contender("scan keeps none", lambda env_fns: ours(env_fns, keeps=False))
 STEP_KEPT = Contender(
     "step keeps the same",
     lambda env_fns: KeepingRunner(cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))),
