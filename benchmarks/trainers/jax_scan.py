@@ -1,7 +1,9 @@
 """Native CartPole-v1 in ``jax.lax.scan``, against a plain loop in Rust, ``step`` and EnvPool.
 
-Each scan steps all rows some thousand times with actions that were drawn before. EnvPool's pool is
-stepped in the same way by its own ``xla()``.
+Each scan steps all rows some thousand times with actions that were drawn before, and returns the
+rewards and terminations of all steps; ``step`` in a loop keeps nothing. Two rows compare like with
+like: a loop that keeps what the scan does, and a scan that keeps nothing. EnvPool's pool is stepped
+as the first scan, by its own ``xla()``.
 """
 
 from __future__ import annotations
@@ -27,6 +29,37 @@ if TYPE_CHECKING:
 ENV_ID = "CartPole-v1"
 #: Steps of one compiled call, as many as a long rollout.
 STEPS = 2048
+
+
+class KeepingRunner:
+    """Times ``envs.step`` in a loop that keeps the rewards and terminations of all steps."""
+
+    note = ""
+
+    def __init__(self, envs: Any) -> None:
+        """Takes over ``envs``, and resets them."""
+        self._envs = envs
+        envs.reset(seed=0)
+        drawn = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, envs.num_envs))
+        self._actions = list(drawn) * (STEPS // ACTION_BATCHES)
+        self._rollout_s = float("inf")
+
+    def run(self, seconds: float) -> float:
+        """Steps for about ``seconds``; returns environment steps per second."""
+        turns = max(1, round(seconds / self._rollout_s))
+        step, shape = self._envs.step, (STEPS, self._envs.num_envs)
+        start = time.perf_counter()
+        for _ in range(turns):
+            kept = np.empty(shape), np.empty(shape, bool)
+            for actions, rewards, terminations in zip(self._actions, *kept, strict=True):
+                _, rewards[:], terminations[:], _, _ = step(actions)
+        took = time.perf_counter() - start
+        self._rollout_s = took / turns
+        return float(self._envs.num_envs * STEPS * turns / took)
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._envs.close()
 
 
 class ScanRunner:
@@ -59,14 +92,15 @@ class ScanRunner:
         self._envs.close()
 
 
-def ours(env_fns: Sequence[EnvFn]) -> ScanRunner:
-    """A scan of cartwheel's ``step``, which keeps rewards and flags."""
+def ours(env_fns: Sequence[EnvFn], *, keeps: bool = True) -> ScanRunner:
+    """A scan of cartwheel's ``step``, which keeps rewards and flags, or the last batch alone."""
     envs = cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))
     init, step, _ = envs_to_jax(envs)
 
     def body(carry: Any, actions: Any) -> Any:
         state, timestep = step(carry[0], actions)
-        return (state, timestep.observations), (timestep.rewards, timestep.terminations)
+        kept = (timestep.rewards, timestep.terminations) if keeps else None
+        return (state, timestep.observations), kept
 
     state, timestep = init(0)
     carry = state, timestep.observations
@@ -88,6 +122,11 @@ def theirs(env_fns: Sequence[EnvFn]) -> ScanRunner:
 
 
 SCAN, ENVPOOL = Contender("scan", ours), Contender("envpool xla", theirs)
+SCAN_ALONE = Contender("scan keeps none", lambda env_fns: ours(env_fns, keeps=False))
+STEP_KEPT = Contender(
+    "step keeps the same",
+    lambda env_fns: KeepingRunner(cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))),
+)
 STEP, LOOP = cartwheel_native(ENV_ID), native_ceiling(ENV_ID, blocks=False, threads=1)
 
 if __name__ == "__main__":
@@ -95,6 +134,8 @@ if __name__ == "__main__":
         64: [Claim(SCAN, LOOP, 0.9), Claim(SCAN, STEP, 1.0)],
         1024: [Claim(SCAN, LOOP, 1.1), Claim(SCAN, STEP, 1.0)],
     }
+    for each in claims.values():
+        each += [Claim(SCAN, STEP_KEPT, 1.0), Claim(SCAN_ALONE, STEP, 1.0)]
     reason = why_not_envpool(ENV_ID)
     if reason is not None:
         print(f"without envpool: {reason}")

@@ -33,6 +33,15 @@ __all__ = ["Init", "Reset", "Step", "Timestep", "envs_to_jax"]
 #: Seeds are below this number.
 _SEEDS = 2**63
 _WORD = 2**32 - 1
+#: Beginnings of errors of a call that has run. JAX raises those of compiled functions that it calls
+#: without Python as ``ValueError``.
+_CODES = (
+    "INVALID_ARGUMENT: ",
+    "DEADLINE_EXCEEDED: ",
+    "FAILED_PRECONDITION: ",
+    "UNIMPLEMENTED: ",
+    "INTERNAL: ",
+)
 
 
 class Timestep(NamedTuple):
@@ -76,7 +85,12 @@ class _Function:
         call = calls.call(self._name, results)
 
         def run(*arguments: Any) -> tuple[jax.Array, Timestep]:
-            state, *batch = call(*arguments)
+            try:
+                state, *batch = call(*arguments)
+            except ValueError as error:
+                if not str(error).startswith(_CODES):
+                    raise
+                raise jax.errors.JaxRuntimeError(str(error)) from None
             observations = assembled(calls.observations, iter(batch[:leaves]))
             rewards, terminations, truncations, *finals = batch[leaves:]
             infos = {}
@@ -125,7 +139,8 @@ class Init(_Function):
             ValueError: There are more or fewer seeds than rows, or one is too large.
             gymnasium.error.Error: A seed is negative or not an integer.
             jax.errors.JaxRuntimeError: The environments are closed or in use, rows failed, or a
-                traced seed is negative. Under ``jit``, it is raised when results are waited for.
+                traced seed is negative. Under ``jit``, JAX raises it when results are waited for,
+                or at the call as ``ValueError``.
         """
         return self._run(_as_words(seed, self._envs.num_envs))
 
@@ -153,8 +168,8 @@ class Step(_Function):
             ValueError: Actions have the wrong shape; when the call is traced.
             jax.errors.JaxRuntimeError: An action is out of range, the state is old, episodes are
                 over in the mode ``DISABLED``, rows failed, a call took longer than ``timeout``, or
-                the environments are closed or in use. Under ``jit``, it is raised when results are
-                waited for.
+                the environments are closed or in use. Under ``jit``, JAX raises it when results are
+                waited for, or at the call as ``ValueError``.
         """
         rows = self._envs.num_envs
         arrays = self._calls.as_actions(actions, rows, f"num_envs={rows}")

@@ -56,8 +56,9 @@ def functions(
         token = form((_BYTES,), np.uint8)
         return [token, *calls.forms(size), rewards, flags, flags, numbers, numbers]
 
-    receive = calls.call("recv", results)
-    begin = calls.call("send", lambda: [form((_BYTES,), np.uint8)])
+    # Scripts use a handle twice, and do not use those that `send` returns.
+    receive = calls.call("recv", results, has_effect=True)
+    begin = calls.call("send", lambda: [form((_BYTES,), np.uint8)], has_effect=True)
 
     def recv(handle: Any) -> tuple[Any, Any]:
         """Receives the next ``batch_size`` environments: the handle, and five results."""

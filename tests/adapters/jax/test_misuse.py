@@ -226,6 +226,34 @@ def test_a_state_keeps_its_number_although_the_next_takes_its_memory(functions):
     assert int(newest) == envs._pool.begun() == first + 5
 
 
+def test_a_compiled_function_raises_the_same_text_each_time(functions):
+    _, _, step, _, state = functions
+    compiled = jax.jit(step)
+    newer, _ = done(compiled(state, ONES))
+    for call in (compiled, step):
+        for _ in range(3):
+            # JAX calls functions that it has called before without Python.
+            errors = RuntimeErrors if call is step else (RuntimeErrors, ValueError)
+            with pytest.raises(errors, match=r"FAILED_PRECONDITION.*the state is old.*`init\(\)`"):
+                done(call(state, ONES))
+    done(compiled(newer, ONES))
+
+
+def test_gradients_of_a_checkpoint_do_not_step_twice(make):
+    envs = make("Pendulum-v1")
+    init, step, _ = envs_to_jax(envs)
+
+    def loss(parameter, state):
+        actions = jax.lax.stop_gradient(jax.numpy.ones((3, 1)) * parameter)
+        return jax.numpy.sin(step(state, actions)[1].observations * parameter).sum()
+
+    state, _ = init(1)
+    begun = envs._pool.begun()
+    with pytest.raises((RuntimeErrors, ValueError), match="the state is old"):
+        done(jax.value_and_grad(jax.checkpoint(loss))(1.0, state))
+    assert envs._pool.begun() == begun + 1
+
+
 def test_an_action_out_of_range_is_refused_before_anything_is_stepped(functions):
     envs, _, step, _, state = functions
     begun = envs._pool.begun()

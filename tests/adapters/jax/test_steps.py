@@ -16,6 +16,8 @@ jax = pytest.importorskip("jax")
 envs_to_jax = importlib.import_module("cartwheel.jax").envs_to_jax
 
 pytestmark = pytest.mark.jax
+#: JAX raises errors at the call of a compiled function as ``ValueError``.
+CompiledErrors = (jax.errors.JaxRuntimeError, ValueError)
 MODES = ["next_step", "same_step", "disabled"]
 STEPS = 30
 CASES = [*SHORT, mujoco_case("Hopper", max_episode_steps=7)]
@@ -289,6 +291,59 @@ def test_masks_of_actions_from_infos_are_not_those_of_an_earlier_step(make):
     assert not envs.action_masks().all()
 
 
+def test_an_effect_is_for_xla_alone(make):
+    functions, state, ones = envs_to_jax(make()), jax.numpy.uint32(0), np.ones(3, int)
+    given = [(state,), (state, ones), (state, ones > 0)]
+    for function, arguments in zip(functions, given, strict=True):
+        # JAX calls functions with effects by way of Python.
+        assert not jax.make_jaxpr(function)(*arguments).effects
+        assert "has_side_effect = true" in jax.jit(function).lower(*arguments).as_text()
+
+
+def test_a_step_that_nothing_uses_is_left_out(make):
+    envs = make()
+    init, step, _ = envs_to_jax(envs)
+    state, _ = init(1)
+
+    @jax.jit
+    def run(state):
+        step(state, np.ones(3, int))
+        return state + 0
+
+    begun = envs._pool.begun()
+    assert int(run(state)) == int(state) == envs._pool.begun() == begun
+    jax.block_until_ready(step(run(state), np.ones(3, int)))
+
+
+def test_branches_and_loops_take_the_steps_of_their_turns(make):
+    envs = make()
+    init, step, _ = envs_to_jax(envs)
+    state, _ = init(1)
+    advance = jax.jit(
+        lambda goes, state: jax.lax.cond(
+            goes, lambda state: step(state, np.ones(3, int))[0], lambda state: state, state
+        )
+    )
+    begun = envs._pool.begun()
+    for goes in (False, True, False):
+        state = advance(goes, state)
+    assert int(state) == envs._pool.begun() == begun + 1
+    # Nothing that a reset needs changes from turn to turn.
+    starts = jax.jit(lambda: jax.lax.map(lambda _: init()[1].observations, np.arange(3)))()
+    assert len(np.unique(np.asarray(starts), axis=0)) == 3
+    assert envs._pool.begun() == begun + 4
+
+
+def test_without_jit_a_loop_is_the_same(make):
+    outside, inside = make(), make()
+    outside.reset(seed=4)
+    expected = [outside.step(np.ones(3, int))[0] for _ in range(3)]
+    init, step, _ = envs_to_jax(inside)
+    with jax.disable_jit():
+        _, found = jax.lax.scan(step, init(4)[0], np.ones((3, 3), int))
+    assert_equal(found.observations, np.stack(expected), "three steps")
+
+
 def test_close_ends_a_running_scan(make):
     envs = make(num_envs=64)
     init, step, _ = envs_to_jax(envs)
@@ -345,14 +400,14 @@ def test_a_compiled_function_does_not_keep_the_environments():
     compiled = jax.jit(step).lower(state, actions).compile()
     state, _ = compiled(state, actions)
     envs.close()
-    with pytest.raises(jax.errors.JaxRuntimeError, match="after a call to `close"):
+    with pytest.raises(CompiledErrors, match="after a call to `close"):
         jax.block_until_ready(compiled(state, actions))
     kept = weakref.ref(envs)
     del envs, init, step, reset
     jax.clear_caches()
     gc.collect()
     assert kept() is None
-    with pytest.raises(jax.errors.JaxRuntimeError, match="closed and collected"):
+    with pytest.raises(CompiledErrors, match="closed and collected"):
         jax.block_until_ready(compiled(state, actions))
 
 
