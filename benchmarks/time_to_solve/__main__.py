@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.time_to_solve.chart import draw
-from benchmarks.time_to_solve.tables import page, table
+from benchmarks.time_to_solve.tables import filled, table
 from benchmarks.time_to_solve.tasks import TASKS, TRAINERS, VECTORS
 from cartwheel.bench.command import output_file, positive
 from cartwheel.bench.machine import machine_line
@@ -107,14 +107,24 @@ def main() -> None:
         help="the results (%(default)s)",
     )
     add("--chart", type=output_file, metavar="FILE.png", help="a picture of all results")
-    add("--report", action="store_true", help="run nothing: print docs/speed.md's table, and draw")
+    add(
+        "--page", type=Path, metavar="FILE.md", help="run nothing: write the table of docs/speed.md"
+    )
     options = parser.parse_args()
     try:
         results = json.loads(options.json.read_text()) if options.json.exists() else []
     except ValueError as error:
         parser.error(f"{options.json} holds no results of this command: {error}")
-    failed = [] if options.report else run_missing(options, results)
-    print(page(results) if options.report else table(results))
+    failed: list[Cell] = []
+    if options.page:
+        try:
+            text = filled(options.page.read_text(encoding="utf-8"), results)
+        except (OSError, ValueError) as error:
+            parser.error(f"argument --page: {options.page}: {error}")
+        options.page.write_text(text, encoding="utf-8")
+    else:
+        failed = run_missing(options, results)
+        print(table(results))
     if options.chart and results:
         draw(results, options.chart)
     if failed:

@@ -45,8 +45,22 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def page(results: list[dict[str, Any]]) -> str:
-    """The table of ``docs/speed.md``: a row for each task and trainer, its fastest column bold.
+def filled(text: str, results: list[dict[str, Any]]) -> str:
+    """The text of ``docs/speed.md`` with a new table.
+
+    Raises:
+        ValueError: It has no such table.
+    """
+    head, separator, rest = text.partition("| task | trainer | environments |")
+    if not separator:
+        raise ValueError("the page has no table of tasks, trainers and numbers of environments")
+    lines = rest.splitlines(keepends=True)
+    end = next((i for i, line in enumerate(lines[1:], 1) if line[0] != "|"), len(lines))
+    return f"{head}{_page_table(results)}\n{''.join(lines[end:])}"
+
+
+def _page_table(results: list[dict[str, Any]]) -> str:
+    """A row for each task and trainer, the fastest vector environment bold.
 
     A cell says how many seeds have solved the task where that is not every one of three.
     """
