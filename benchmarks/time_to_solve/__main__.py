@@ -22,8 +22,8 @@ it. They get the vector environment instead of the one that they make, and ``ppo
 methods of Gym 0.23, for which it was written.
 
 Every result is kept in the JSON file at once. A run goes on with what is missing there, also after
-Ctrl-C, and draws the chart from all. Its results do not know the settings in ``tasks.py``: remove
-those of a task whose settings have changed.
+Ctrl-C, and draws the chart from all. A training that a shorter ``--max-seconds`` ended is missing.
+Results do not know the settings in ``tasks.py``: remove those of a task whose settings changed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,12 @@ def main() -> None:
 
 def run_missing(options: argparse.Namespace, results: list[dict[str, Any]]) -> list[Cell]:
     """Adds what is missing to the results and to the file; returns the trainings that failed."""
-    have = {tuple(result[name] for name in KEYS) for result in results}
+    # What a shorter limit has cut off is missing too.
+    have = {
+        tuple(result[name] for name in KEYS)
+        for result in results
+        if result["solved"] or not result["seconds"] >= result["max_seconds"] < options.max_seconds
+    }
     # Seeds are outermost, so that a run that is cut short has every kind of training.
     wanted = itertools.product(options.seeds, options.tasks, options.trainers, options.vectors)
     cells = [(task, trainer, vector, seed) for seed, task, trainer, vector in wanted]
@@ -146,7 +151,8 @@ def run_missing(options: argparse.Namespace, results: list[dict[str, Any]]) -> l
         if result is None:
             failed.append(cell)
             continue
-        results.append(result)
+        kept = [each for each in results if tuple(each[name] for name in KEYS) != cell]
+        results[:] = [*kept, result]
         written = options.json.with_suffix(".part")
         written.parent.mkdir(parents=True, exist_ok=True)
         written.write_text(json.dumps(results, indent=1))
