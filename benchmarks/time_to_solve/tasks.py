@@ -60,7 +60,8 @@ TASKS = {
     ),
     # Gymnasium's threshold. Returns go from -500 to 300, so the gradient of the value's error is a
     # hundred times that of the policy, and the policy's would vanish where both are clipped
-    # together: the coefficient of the value makes up for it.
+    # together: the coefficient of the value makes up for it. The example reaches 200 after 370,000
+    # to 710,000 steps.
     "LunarLander": Task(
         "LunarLander-v3",
         "LunarLander-v3",
