@@ -21,107 +21,148 @@ CleanRL's files come from its package of May 2023, unmodified: ``make bench-time
 it. They get the vector environment instead of the one that they make, and ``ppo.py`` with the
 methods of Gym 0.23, for which it was written.
 
-Every result is kept in the JSON file at once. A run goes on with what is missing there, and draws
-the chart from all.
+Every result is kept in the JSON file at once. A run goes on with what is missing there, also after
+Ctrl-C, and draws the chart from all. A training that a shorter ``--max-seconds`` ended is missing.
+Results do not know the settings in ``tasks.py``: remove those of a task whose settings changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from benchmarks.time_to_solve.chart import draw, median
+from benchmarks.time_to_solve.chart import draw
+from benchmarks.time_to_solve.tables import filled, table
 from benchmarks.time_to_solve.tasks import TASKS, TRAINERS, VECTORS
-from cartwheel.bench.command import positive
+from cartwheel.bench.command import output_file, positive
 from cartwheel.bench.machine import machine_line
 
 ROOT = Path(__file__).parents[2]
+#: Task, trainer, vector environment and seed.
+Cell: TypeAlias = "tuple[str, str, str, int]"
 KEYS = ("task", "trainer", "vector", "seed")
 #: Seconds beyond the limit, after which a training is ended from outside: imports, and closing.
 GRACE_S = 120
 
 
-def run(cell: tuple[Any, ...], max_seconds: float) -> dict[str, Any] | None:
+def run(cell: Cell, max_seconds: float) -> dict[str, Any] | None:
     """Runs a training in a process of its own; ``None`` if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "result.json")
         words = [*map(str, cell), str(max_seconds), str(path)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "benchmarks.time_to_solve.cell", *words]
+        # In a session of its own Ctrl-C ends this process alone, which then ends all of that one's.
+        process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
         try:
-            subprocess.run(
-                command, check=True, timeout=max_seconds + GRACE_S, env=environment, cwd=folder
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            print(f"\n{', '.join(map(str, cell))}: {error}", file=sys.stderr)
-            return None
+            code = process.wait(max_seconds + GRACE_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         print(file=sys.stderr)
+        if code != 0:
+            why = "did not end" if code is None else f"exited with {code}"
+            print(f"{', '.join(map(str, cell))} {why}", file=sys.stderr)
+            return None
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 
 
-def table(results: list[dict[str, Any]]) -> None:
-    """Prints a line for each task, trainer and vector environment."""
-    print(f"{'':<13}{'':<11}{'':<11}{'solved':>8}{'seconds':>9}{'steps':>11}{'learner':>9}")
-    for key in itertools.product(TASKS, TRAINERS, VECTORS):
-        of = [result for result in results if tuple(result[name] for name in KEYS[:3]) == key]
-        if not of:
-            continue
-        middle = median(of)
-        solved = f"{sum(result['solved'] for result in of)} of {len(of)}"
-        more = "" if all(result["solved"] for result in of) else ">"
-        print(
-            f"{key[0]:<13}{key[1]:<11}{key[2]:<11}{solved:>8}{more:>1}{middle['seconds']:>8.1f}"
-            f"{middle['steps']:>11,.0f}"
-            f"{1 - middle['environment_seconds'] / middle['seconds']:>9.0%}"
-        )
-
-
 def main() -> None:
     """Runs what is missing, prints the table and draws the chart."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--trainers", nargs="+", choices=TRAINERS, default=list(TRAINERS))
-    parser.add_argument("--vectors", nargs="+", choices=VECTORS, default=list(VECTORS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument(
-        "--max-seconds", type=positive(float), default=900.0, help="of a training (900)"
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.time_to_solve",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", type=Path, default=Path("target/time_to_solve.json"))
-    parser.add_argument("--chart", type=Path, help="a picture of all results, such as a PNG")
-    options = parser.parse_args()
-
-    results = json.loads(options.json.read_text()) if options.json.exists() else []
-    have = {tuple(result[name] for name in KEYS) for result in results}
-    # Seeds are outermost, so that a run that is cut short has every kind of training.
-    wanted = [
-        (task, trainer, vector, seed)
-        for seed, task, trainer, vector in itertools.product(
-            options.seeds, options.tasks, options.trainers, options.vectors
+    add = parser.add_argument
+    for name, choices in (("task", TASKS), ("trainer", TRAINERS), ("vector", VECTORS)):
+        add(
+            f"--{name}s",
+            nargs="+",
+            choices=choices,
+            default=list(choices),
+            metavar=name.upper(),
+            help=f"of {' '.join(choices)}",
         )
-    ]
-    missing = [cell for cell in wanted if cell not in have]
-    print(machine_line())
+    add("--seeds", nargs="+", type=positive(int), default=[1, 2, 3], metavar="SEED", help="(1 2 3)")
+    add("--max-seconds", type=positive(float), default=900.0, help="of a training (900)")
+    add(
+        "--json",
+        type=Path,
+        default=Path("target/time_to_solve.json"),
+        metavar="FILE",
+        help="the results (%(default)s)",
+    )
+    add("--chart", type=output_file, metavar="FILE.png", help="a picture of all results")
+    add(
+        "--page", type=Path, metavar="FILE.md", help="run nothing: write the table of docs/speed.md"
+    )
+    options = parser.parse_args()
+    try:
+        results = json.loads(options.json.read_text()) if options.json.exists() else []
+    except ValueError as error:
+        parser.error(f"{options.json} holds no results of this command: {error}")
+    failed: list[Cell] = []
+    if options.page:
+        try:
+            text = filled(options.page.read_text(encoding="utf-8"), results)
+        except (OSError, ValueError) as error:
+            parser.error(f"argument --page: {options.page}: {error}")
+        options.page.write_text(text, encoding="utf-8")
+    else:
+        failed = run_missing(options, results)
+        print(table(results))
+    if options.chart and results:
+        draw(results, options.chart)
+    if failed:
+        sys.exit("\n".join(["without a result:", *(", ".join(map(str, cell)) for cell in failed)]))
+
+
+def run_missing(options: argparse.Namespace, results: list[dict[str, Any]]) -> list[Cell]:
+    """Adds what is missing to the results and to the file; returns the trainings that failed."""
+    # What a shorter limit has cut off is missing too.
+    have = {
+        tuple(result[name] for name in KEYS)
+        for result in results
+        if result["solved"] or not result["seconds"] >= result["max_seconds"] < options.max_seconds
+    }
+    # Seeds are outermost, so that a run that is cut short has every kind of training.
+    wanted = itertools.product(options.seeds, options.tasks, options.trainers, options.vectors)
+    cells = [(task, trainer, vector, seed) for seed, task, trainer, vector in wanted]
+    missing = [cell for cell in cells if cell not in have]
+    failed: list[Cell] = []
+    print(machine_line(), flush=True)
     for number, cell in enumerate(missing, 1):
         print(f"{number} of {len(missing)}", file=sys.stderr)
         result = run(cell, options.max_seconds)
-        if result is not None:
-            results.append(result)
-            written = options.json.with_suffix(".part")
-            written.parent.mkdir(parents=True, exist_ok=True)
-            written.write_text(json.dumps(results, indent=1))
-            written.replace(options.json)
-    table(results)
-    if options.chart and results:
-        draw(results, options.chart)
+        if result is None:
+            failed.append(cell)
+            continue
+        kept = [each for each in results if tuple(each[name] for name in KEYS) != cell]
+        results[:] = [*kept, result]
+        written = options.json.with_suffix(".part")
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.write_text(json.dumps(results, indent=1))
+        written.replace(options.json)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nstopped: the same command goes on with what is missing", file=sys.stderr)
+        sys.exit(130)  # what a shell expects of a program that Ctrl-C ended

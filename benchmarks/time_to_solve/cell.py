@@ -38,6 +38,7 @@ def main() -> None:
         "seed": options.seed,
         "rows": task.rows[options.trainer],
         "threshold": task.threshold,
+        "max_seconds": options.max_seconds,
         "solved": score.is_solved,
         "steps": score.steps,
         "seconds": score.curve[-1][0],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.time_to_solve.tables import median
 from benchmarks.time_to_solve.tasks import TASKS, TRAINERS, VECTORS
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
         handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=INK
     )
     figure.savefig(path, dpi=150, transparent=True)
-
-
-def median(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The result with the median of the seconds, the lower one of two."""
-    return sorted(results, key=lambda result: result["seconds"])[(len(results) - 1) // 2]
 
 
 def _panel(axes: Any, name: str, results: list[dict[str, Any]]) -> None:
