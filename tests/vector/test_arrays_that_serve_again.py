@@ -1,4 +1,4 @@
-"""A pool gives the arrays of an earlier batch again, and only those that nobody has any longer."""
+"""A pool gives the arrays of an earlier batch again, and only those without references."""
 
 import ctypes
 import gc
@@ -154,7 +154,7 @@ def test_a_loop_that_keeps_the_last_batch_gets_few_arrays(executor, env_fn):
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize(("executor", "env_fn"), [(INLINE, NestedEnv), (NATIVE, POLE)], ids=str)
-def test_what_anybody_has_never_changes(executor, env_fn, holder):
+def test_what_is_held_in_any_way_never_changes(executor, env_fn, holder):
     hold, read = HOLDERS[holder]
     envs = executor([env_fn] * 3, autoreset_mode="SameStep")
     envs.action_space.seed(1)

@@ -1,8 +1,8 @@
 //! Arrays that share one allocation: the small results of a call, each aligned.
 //!
 //! A step makes several such arrays. One allocation with an owner costs less than an allocation for
-//! each of them. [`Blocks`] costs less still: the allocation and the arrays of an earlier batch, if
-//! nobody has any of them any longer, as `zip` of Python does with its tuple.
+//! each of them. [`Blocks`] cost less still: they are the allocation and the arrays of an earlier
+//! batch, once no other code has any of them, as `zip` of Python does with its tuple.
 //!
 //! # Invariants
 //!
@@ -12,7 +12,7 @@
 //!    `array/mod.rs`. Parts that were given lie before `used`.
 //! 3. `used` goes back to the beginning only for a block that [is free](Block::is_free): one reference
 //!    to each of its arrays, the block's own, no weak one, and a reference to the owner from each of
-//!    them and from the block. Whoever reads or writes an array's memory, at once or later, has a
+//!    them and from the block. Code that reads or writes an array's memory, at once or later, has a
 //!    reference to the array or to its owner: a name, a view, a buffer, a tensor. So until the block
 //!    gives an array away again, its memory is known to no other code, as if it were new.
 //! 4. Counts of references say so because all who change them hold the interpreter's lock. Where there
