@@ -259,16 +259,14 @@ def test_results_held_at_random_equal_those_of_a_program_that_holds_all(executor
     random, kept, held, over = np.random.default_rng(0), [], [], np.ones(3, np.bool_)
     envs.action_space.seed(1)
     for number in range(times(60, with_full=500)):
-        if number % 15 == 0 or (mode == "Disabled" and over.any()):
-            mask = np.ones(3, np.bool_) if number % 15 == 0 else over
+        mask = np.ones(3, np.bool_) if number % 15 == 0 else over
+        resets = number % 15 == 0 or (mode == "Disabled" and over.any())
+        actions = envs.action_space.sample()
 
-            def call(pool, seed=number, mask=mask):
+        def call(pool, seed=number, resets=resets, mask=mask, actions=actions):
+            if resets:
                 return pool.reset(seed=seed, options={"reset_mask": mask.copy()})
-
-        else:
-
-            def call(pool, actions=envs.action_space.sample()):  # noqa: B008 - drawn once
-                return pool.step(actions)
+            return pool.step(actions)
 
         shown = holding_some(partial(call, envs), random, kept)
         held.append(call(oracle))
