@@ -1,18 +1,27 @@
 //! Arrays that share one allocation: the small results of a call, each aligned.
 //!
 //! A step makes several such arrays. One allocation with an owner costs less than an allocation for
-//! each of them.
+//! each of them. [`Blocks`] cost less still: they are the allocation and the arrays of an earlier
+//! batch, once no other code has any of them, as `zip` of Python does with its tuple.
 //!
 //! # Invariants
 //!
-//! 1. An allocation begins with its own [`Layout`], and stays until its owner, the only one with its
-//!    address, frees it. It belongs to that owner alone.
+//! 1. An allocation begins with its own [`Layout`], and stays until its owner frees it. It belongs to
+//!    that owner alone.
 //! 2. A part of it is given to one array, which has the owner as its base: see invariant 2 of
-//!    `array/mod.rs`. Parts that were given lie before `next`.
+//!    `array/mod.rs`. Parts that were given lie before `used`.
+//! 3. `used` goes back to the beginning only for a block that [is free](Block::is_free): one reference
+//!    to each of its arrays, the block's own, no weak one, and a reference to the owner from each of
+//!    them and from the block. Code that reads or writes an array's memory, at once or later, has a
+//!    reference to the array or to its owner: a name, a view, a buffer, a tensor. So until the block
+//!    gives an array away again, its memory is known to no other code, as if it were new.
+//! 4. Counts of references say so because all who change them hold the interpreter's lock. Where there
+//!    is none (`Py_GIL_DISABLED`), no block is free.
+//! 5. A block is used while attached, by one thread at a time.
 #![expect(unsafe_code, reason = "makes arrays over memory of its own, see the invariants")]
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -23,24 +32,37 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::make_over;
+use super::{is_as_made, is_weakly_referenced, make_over};
 
 /// The alignment of each array: JAX takes such an array without a copy.
 const ALIGNMENT: usize = 64;
 /// The name of owners.
 const NAME: &CStr = c"cartwheel.block";
 
+/// The number of blocks that a pool keeps: a program has the last batch while it asks for the next one,
+/// and maybe the one before it.
+const KEPT: usize = 3;
+
 /// Memory for arrays that are freed together.
 #[derive(Debug)]
-pub(crate) struct Block<'py> {
-    owner: Bound<'py, PyCapsule>,
-    /// The beginning of what no array has yet.
-    next: Cell<NonNull<u8>>,
-    /// The number of these bytes.
-    left: Cell<usize>,
+pub(crate) struct Block {
+    owner: Py<PyCapsule>,
+    /// The beginning of the memory of arrays.
+    first: NonNull<u8>,
+    /// The number of its bytes.
+    space: usize,
+    /// The number of those that arrays have.
+    used: Cell<usize>,
+    /// The arrays that were made over this memory, in their order, if they are kept.
+    arrays: Option<RefCell<Vec<Py<PyAny>>>>,
+    /// The number of those that belong to the present batch.
+    shown: Cell<usize>,
 }
 
-impl<'py> Block<'py> {
+// SAFETY: the memory is bound to no thread, and only one at a time has access (invariant 5).
+unsafe impl Send for Block {}
+
+impl Block {
     /// The space that an array of so many bytes takes.
     pub(crate) const fn space(bytes: usize) -> usize {
         bytes.next_multiple_of(ALIGNMENT)
@@ -53,7 +75,7 @@ impl<'py> Block<'py> {
     /// `MemoryError`.
     #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
     #[inline(always)]
-    pub(crate) fn new(py: Python<'py>, space: usize) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, space: usize) -> PyResult<Self> {
         let out_of_memory =
             || PyMemoryError::new_err(format!("there is no memory for a batch of {space} bytes"));
         // Space for the layout, and for what alignment skips: together at most `ALIGNMENT`, since
@@ -62,22 +84,38 @@ impl<'py> Block<'py> {
         let layout = Layout::from_size_align(space + ALIGNMENT, align);
         let layout = layout.map_err(|_| out_of_memory())?;
         // SAFETY: the layout has a size, of `ALIGNMENT` at least.
-        let first = NonNull::new(unsafe { alloc(layout) }).ok_or_else(out_of_memory)?;
+        let allocation = NonNull::new(unsafe { alloc(layout) }).ok_or_else(out_of_memory)?;
         // SAFETY: the allocation has space for a layout, and is aligned to one (invariant 1).
-        unsafe { first.cast::<Layout>().write(layout) }
+        unsafe { allocation.cast::<Layout>().write(layout) }
         // SAFETY: the layout ends within the allocation.
-        let behind = unsafe { first.add(size_of::<Layout>()) };
-        // SAFETY: at most `ALIGNMENT` bytes behind `first`, as is said above.
-        let next = unsafe { behind.add(behind.align_offset(ALIGNMENT)) };
+        let behind = unsafe { allocation.add(size_of::<Layout>()) };
+        // SAFETY: at most `ALIGNMENT` bytes behind `allocation`, as is said above.
+        let first = unsafe { behind.add(behind.align_offset(ALIGNMENT)) };
         // SAFETY: `free` may be called by any thread, and is for such an allocation (invariant 1).
         let owner = unsafe {
-            PyCapsule::new_with_pointer_and_destructor(py, first.cast(), NAME, Some(free))
+            PyCapsule::new_with_pointer_and_destructor(py, allocation.cast(), NAME, Some(free))
         };
         let owner = owner.inspect_err(|_| {
             // SAFETY: just allocated with this layout, and there is no owner (invariant 1).
-            unsafe { dealloc(first.as_ptr(), layout) }
+            unsafe { dealloc(allocation.as_ptr(), layout) }
         })?;
-        Ok(Self { owner, next: Cell::new(next), left: Cell::new(space) })
+        let (used, shown) = (Cell::new(0), Cell::new(0));
+        Ok(Self { owner: owner.unbind(), first, space, used, arrays: None, shown })
+    }
+
+    /// Whether no other code has the memory or an array of it, or could get one (invariants 3 and 4).
+    fn is_free(&self, py: Python<'_>) -> bool {
+        let Some(arrays) = self.arrays.as_ref().filter(|_| !cfg!(Py_GIL_DISABLED)) else {
+            return false;
+        };
+        let mut arrays = arrays.borrow_mut();
+        if arrays.iter().any(|array| references(array.bind(py)) != 1) {
+            return false;
+        }
+        if arrays.iter().any(|array| is_weakly_referenced(array.bind(py))) {
+            arrays.clear(); // as if they had not been kept: the references are dead now
+        }
+        references(self.owner.bind(py)) == 1 + arrays.len()
     }
 
     /// A new array of shape `[rows, *shape]`, which `copy` writes.
@@ -85,27 +123,62 @@ impl<'py> Block<'py> {
     /// # Panics
     ///
     /// When too little space is left, or `copy` returns another part of memory than its buffer.
-    pub(crate) fn copied(
+    pub(crate) fn copied<'py>(
         &self,
+        py: Python<'py>,
         dtype: DType,
         rows: usize,
         shape: &[usize],
         copy: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> &'a mut [u8],
     ) -> PyResult<Bound<'py, PyAny>> {
         let bytes = rows * shape.iter().product::<usize>() * dtype.size();
-        let (first, space, left) = (self.next.get(), Self::space(bytes), self.left.get());
+        let (space, used) = (Self::space(bytes), self.used.get());
+        let left = self.space - used;
         assert!(space <= left, "an array of {space} bytes, and {left} are left");
-        // SAFETY: so many bytes are left.
-        self.next.set(unsafe { first.add(space) });
-        self.left.set(left - space);
-        // SAFETY: these bytes are in the allocation, and no array has them (invariant 2). They need
-        // not be initialized.
+        // SAFETY: so many bytes are used.
+        let first = unsafe { self.first.add(used) };
+        self.used.set(used + space);
+        // SAFETY: these bytes are in the allocation, and other code has no array of them (invariants 2
+        // and 3). They need not be initialized.
         let buffer = unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) };
         let written = copy(buffer);
         let all = (first.as_ptr().cast_const(), bytes);
         assert_eq!((written.as_ptr(), written.len()), all, "all of the buffer");
-        // SAFETY: the bytes of the shape, initialized, and the new array's alone (invariant 2).
-        unsafe { make_over(&self.owner, dtype, rows, shape, first) }
+        // SAFETY: the bytes of the shape, initialized, and the array's alone (invariants 2 and 3).
+        unsafe { self.array_over(py, dtype, rows, shape, first) }
+    }
+
+    /// The next array, of shape `[rows, *shape]`: the kept one, if it is as it would be made, or a new
+    /// one.
+    ///
+    /// # Safety
+    ///
+    /// The memory from `first` on has space for the shape, initialized, and no other code has an array
+    /// of it.
+    unsafe fn array_over<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: DType,
+        rows: usize,
+        shape: &[usize],
+        first: NonNull<u8>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(arrays) = &self.arrays else {
+            // SAFETY: as the caller promises; the owner keeps the memory (invariant 1).
+            return unsafe { make_over(self.owner.bind(py), dtype, rows, shape, first) };
+        };
+        let number = self.shown.replace(self.shown.get() + 1);
+        let kept = arrays.borrow().get(number).map(|array| array.bind(py).clone());
+        if let Some(kept) = kept {
+            if is_as_made(&kept, dtype, rows, shape, first) {
+                return Ok(kept);
+            }
+            arrays.borrow_mut().truncate(number); // the later ones may be over the same memory
+        }
+        // SAFETY: as above.
+        let array = unsafe { make_over(self.owner.bind(py), dtype, rows, shape, first) }?;
+        arrays.borrow_mut().push(array.clone().unbind());
+        Ok(array)
     }
 
     /// A new array of shape `[rows, *shape]` with a copy of these elements.
@@ -113,14 +186,15 @@ impl<'py> Block<'py> {
     /// # Panics
     ///
     /// When too little space is left, or the elements have another size.
-    pub(crate) fn with_elements(
+    pub(crate) fn with_elements<'py>(
         &self,
+        py: Python<'py>,
         dtype: DType,
         rows: usize,
         shape: &[usize],
         elements: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.copied(dtype, rows, shape, |buffer| {
+        self.copied(py, dtype, rows, shape, |buffer| {
             assert_eq!(buffer.len(), elements.len(), "bytes of the elements");
             let first = buffer.as_mut_ptr().cast::<u8>();
             // SAFETY: both have so many bytes, and the buffer is borrowed alone.
@@ -135,14 +209,15 @@ impl<'py> Block<'py> {
     /// # Panics
     ///
     /// When too little space is left.
-    pub(crate) fn filled(
+    pub(crate) fn filled<'py>(
         &self,
+        py: Python<'py>,
         dtype: DType,
         rows: usize,
         shape: &[usize],
         fill: impl FnOnce(&mut [u8]),
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.copied(dtype, rows, shape, |buffer| {
+        self.copied(py, dtype, rows, shape, |buffer| {
             let (first, bytes) = (buffer.as_mut_ptr().cast::<u8>(), buffer.len());
             // SAFETY: the buffer has so many bytes.
             unsafe { first.write_bytes(0, bytes) }
@@ -152,6 +227,75 @@ impl<'py> Block<'py> {
             buffer
         })
     }
+}
+
+/// The blocks of the last batches. Their memory, and their arrays as objects, serve again as soon as no
+/// other code has any of a block's: to make and free them takes longer than a step of a few rows. A
+/// program that keeps its batches gets new ones.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    kept: Vec<Block>,
+    /// The place of the block of the last batch. The search begins behind it, so that each block is
+    /// looked at, and loses arrays with weak references, within a few batches.
+    last: usize,
+}
+
+impl Blocks {
+    /// A block for the arrays of a batch, which [take](Block::space) so many bytes together.
+    ///
+    /// # Errors
+    ///
+    /// `MemoryError`.
+    #[expect(clippy::inline_always, reason = "see `Block::new`")]
+    #[inline(always)]
+    pub(crate) fn next(&mut self, py: Python<'_>, space: usize) -> PyResult<&Block> {
+        if !self.is_one_free(py, space) {
+            self.renew(py, space)?;
+        }
+        let block = &self.kept[self.last];
+        block.used.set(0); // it is free or new (invariant 3)
+        block.shown.set(0);
+        Ok(block)
+    }
+
+    /// Whether one of the size is free, which is the last one then.
+    fn is_one_free(&mut self, py: Python<'_>, space: usize) -> bool {
+        let kept = self.kept.len();
+        for _ in 0..kept {
+            self.last = if self.last + 1 < kept { self.last + 1 } else { 0 };
+            let block = &self.kept[self.last];
+            if block.space == space && block.is_free(py) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes a block, which is the last one then, in the place of the oldest if there are enough.
+    #[cold]
+    fn renew(&mut self, py: Python<'_>, space: usize) -> PyResult<()> {
+        let mut block = Block::new(py, space)?;
+        if self.kept.len() < KEPT {
+            block.arrays = Some(RefCell::default());
+            self.last = self.kept.len();
+            self.kept.push(block);
+            return Ok(());
+        }
+        self.last = (self.last + 1) % KEPT;
+        let oldest = &mut self.kept[self.last];
+        let arrays = oldest.arrays.take().unwrap_or_default();
+        arrays.borrow_mut().clear(); // its memory serves again, for others
+        block.arrays = Some(arrays);
+        *oldest = block;
+        Ok(())
+    }
+}
+
+/// The number of references to an object.
+fn references(object: &Bound<'_, PyAny>) -> usize {
+    // SAFETY: a live object. Under the stable ABI of 3.10 this reads the word that all later versions
+    // with that ABI have there; of an object that they never free it is some large number.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }.unsigned_abs()
 }
 
 /// Frees the allocation of an owner that no array has as its base any longer.

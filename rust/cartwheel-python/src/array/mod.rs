@@ -38,14 +38,17 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use cartwheel_engine::space::DType;
-use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
+use numpy::npyffi::{
+    NPY_ARRAY_ALIGNED, NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE,
+    NpyTypes, PyArrayObject, PyArrayObject_fields, get_type_object,
+};
 use numpy::{
     Element, PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
     PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
 };
 use pyo3::prelude::*;
 
-pub(crate) use crate::array::block::Block;
+pub(crate) use crate::array::block::{Block, Blocks};
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
@@ -403,6 +406,49 @@ unsafe fn make_over<'py, O>(
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
+/// Whether there are weak references to an array that was made here.
+fn is_weakly_referenced(array: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
+    !unsafe { (*array.as_ptr().cast::<PyArrayObject>()).fields.weakreflist }.is_null()
+}
+
+/// Whether an array that [`make_over`] made is still as it would make it: programs may set its shape,
+/// strides, dtype and flags.
+fn is_as_made(
+    array: &Bound<'_, PyAny>,
+    dtype: DType,
+    rows: usize,
+    shape: &[usize],
+    first: NonNull<u8>,
+) -> bool {
+    let Ok(descr) = descr(array.py(), dtype) else { return false };
+    // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
+    let array = unsafe { &(*array.as_ptr().cast::<PyArrayObject>()).fields };
+    let &PyArrayObject_fields { data, nd, dimensions, strides, descr: own, flags, .. } = array;
+    let is_same = data.cast() == first.as_ptr()
+        && own.cast() == descr.as_ptr()
+        && flags & !NPY_ARRAY_F_CONTIGUOUS == MADE_OVER
+        && usize::try_from(nd) == Ok(1 + shape.len());
+    if !is_same {
+        return false;
+    }
+    // SAFETY: the array has as many lengths as dimensions (invariant 3).
+    let lengths = unsafe { std::slice::from_raw_parts(dimensions, 1 + shape.len()) };
+    // SAFETY: and as many strides.
+    let strides = unsafe { std::slice::from_raw_parts(strides, 1 + shape.len()) };
+    let mut stride = dtype.size();
+    let expected = shape.iter().rev().chain([&rows]);
+    expected.zip(lengths.iter().zip(strides).rev()).all(|(&length, (own, own_stride))| {
+        let is_same =
+            usize::try_from(*own) == Ok(length) && usize::try_from(*own_stride) == Ok(stride);
+        stride *= length;
+        is_same
+    })
+}
+
+/// The flags of an array over aligned memory of another owner, but for the one that depends on its shape.
+const MADE_OVER: c_int = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE;
+
 /// A writable view of a rollout's array of shape `[steps, *shape]` that begins at `start`.
 pub(crate) fn rollout_view<'py>(
     owner: &Bound<'py, PyRolloutSlab>,
@@ -477,7 +523,7 @@ unsafe fn make<'py>(
     // SAFETY: `PyArray_NewFromDescr` returns a new reference, or null with an exception set.
     let array = unsafe { Bound::from_owned_ptr_or_err(py, raw)? };
     // SAFETY: `PyArray_NewFromDescr` returned this object, a live array (invariant 3).
-    let first = unsafe { (*raw.cast::<numpy::npyffi::PyArrayObject>()).fields.data };
+    let first = unsafe { (*raw.cast::<PyArrayObject>()).fields.data };
     Ok((array, NonNull::new(first.cast()).unwrap_or(NonNull::dangling())))
 }
 

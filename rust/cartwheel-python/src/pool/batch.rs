@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::array::{Block, SlabLease, view};
+use crate::array::{Block, Blocks, SlabLease, view};
 use crate::known::intern;
 use crate::pool::infos::Infos;
 use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
@@ -116,18 +116,20 @@ impl Batches {
         callbacks: &Bound<'py, PyAny>,
         filled: &mut Option<Lease>,
         infos: &mut Infos,
+        blocks: &mut Blocks,
     ) -> PyResult<Outputs<'py>> {
         let py = callbacks.py();
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
         let lease = of_batch(filled.as_ref())?;
         let rows = infos.rows;
-        let block = self.block(py, rows)?;
-        let outcomes = self.outcomes(&block, lease, rows)?;
-        let ended =
-            self.form.ended(lease, |offset| outcome(&block, lease, rows, offset, DType::Bool))?;
+        let block = self.block(py, blocks, rows)?;
+        let outcomes = self.outcomes(py, block, lease, rows)?;
+        let ended = self
+            .form
+            .ended(lease, |offset| outcome(py, block, lease, rows, offset, DType::Bool))?;
         let frames =
             if infos.opaque.is_empty() { None } else { terminal_frames(callbacks, infos)? };
-        let (observations, finals) = self.observations(callbacks, filled, infos, &block)?;
+        let (observations, finals) = self.observations(callbacks, filled, infos, block)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
@@ -137,7 +139,8 @@ impl Batches {
     #[inline(always)]
     pub(super) fn outcomes<'py>(
         &self,
-        block: &Block<'py>,
+        py: Python<'py>,
+        block: &Block,
         lease: &Lease,
         rows: usize,
     ) -> PyResult<[Bound<'py, PyAny>; 3]> {
@@ -145,20 +148,25 @@ impl Batches {
         Ok([
             match self.rewards {
                 RewardForm::Numbers => {
-                    outcome(block, lease, rows, layout.rewards_offset(), DType::F64)?
+                    outcome(py, block, lease, rows, layout.rewards_offset(), DType::F64)?
                 }
-                RewardForm::Narrow => narrow_rewards(block, lease, rows)?,
-                RewardForm::Vectors(width) => vector_rewards(block, lease, rows, width)?,
+                RewardForm::Narrow => narrow_rewards(py, block, lease, rows)?,
+                RewardForm::Vectors(width) => vector_rewards(py, block, lease, rows, width)?,
             },
-            outcome(block, lease, rows, layout.terminations_offset(), DType::Bool)?,
-            outcome(block, lease, rows, layout.truncations_offset(), DType::Bool)?,
+            outcome(py, block, lease, rows, layout.terminations_offset(), DType::Bool)?,
+            outcome(py, block, lease, rows, layout.truncations_offset(), DType::Bool)?,
         ])
     }
 
     /// Memory for rewards and flags of so many rows, and for observations up to [`COPIED_BYTES`].
     #[expect(clippy::inline_always, reason = "see `outputs`")]
     #[inline(always)]
-    pub(super) fn block<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Block<'py>> {
+    pub(super) fn block<'a>(
+        &self,
+        py: Python<'_>,
+        blocks: &'a mut Blocks,
+        rows: usize,
+    ) -> PyResult<&'a Block> {
         let reward = match self.rewards {
             RewardForm::Numbers | RewardForm::Narrow => size_of::<f64>(),
             RewardForm::Vectors(width) => width * size_of::<f64>(),
@@ -166,7 +174,7 @@ impl Batches {
         let flags = if self.form.dense { 4 } else { 2 };
         let outcomes = Block::space(reward * rows) + flags * Block::space(rows);
         let observations = if self.is_small(rows) { self.space(rows) } else { 0 };
-        Block::new(py, outcomes + observations)
+        blocks.next(py, outcomes + observations)
     }
 
     /// Whether the observations of so many rows are copied in any case.
@@ -190,7 +198,7 @@ impl Batches {
         callbacks: &Bound<'py, PyAny>,
         filled: &mut Option<Lease>,
         infos: &Infos,
-        block: &Block<'py>,
+        block: &Block,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         let py = callbacks.py();
         let lease = of_batch(filled.as_ref())?;
@@ -213,14 +221,14 @@ impl Batches {
         let make = |array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>, texts: &_| {
             assemble(callbacks, &self.observations.root, array, texts, infos)
         };
-        let copy = |block: &Block<'py>, number: usize, first: usize| {
+        let copy = |block: &Block, number: usize, first: usize| {
             let leaf = &leaves[number];
             let layout = lease.layout();
             let row_bytes = layout.row_bytes(first + number);
             let offset = layout.leaf_offset(first + number) + lease.first() * row_bytes;
-            block.copied(leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
+            block.copied(py, leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
         };
-        let copy_finals = |block: &Block<'py>| {
+        let copy_finals = |block: &Block| {
             make(&|number| copy(block, number, leaves.len()), &final_texts).map(Some)
         };
         if lease.must_copy() || lease.may_be_filled_again() || self.is_small(rows) {
@@ -347,31 +355,33 @@ pub(crate) fn name_rows(
     infos: &Bound<'_, PyDict>,
     episodes: Option<&Episodes>,
     rows: impl ExactSizeIterator<Item = usize> + Clone,
+    blocks: &mut Blocks,
 ) -> PyResult<()> {
     let py = infos.py();
     let Some(elapsed) = episodes.map(Episodes::elapsed) else {
-        let block = Block::new(py, Block::space(rows.len() * size_of::<i64>()))?;
-        let rows = numbers(&block, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
+        let block = blocks.next(py, Block::space(rows.len() * size_of::<i64>()))?;
+        let rows = numbers(py, block, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
         return infos.set_item(intern!(py, "env_index"), rows);
     };
-    let block = Block::new(py, 2 * Block::space(rows.len() * size_of::<i32>()))?;
+    let block = blocks.next(py, 2 * Block::space(rows.len() * size_of::<i32>()))?;
     let steps = rows.clone().map(|row| elapsed[row].to_ne_bytes());
     #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
-    let rows = numbers(&block, DType::I32, rows.map(|row| (row as u32).to_ne_bytes()))?;
+    let rows = numbers(py, block, DType::I32, rows.map(|row| (row as u32).to_ne_bytes()))?;
     let players = PyDict::new(py);
     players.set_item(intern!(py, "env_id"), &rows)?;
     infos.set_item(intern!(py, "env_id"), rows)?;
     infos.set_item(intern!(py, "players"), players)?;
-    infos.set_item(intern!(py, "elapsed_step"), numbers(&block, DType::I32, steps)?)
+    infos.set_item(intern!(py, "elapsed_step"), numbers(py, block, DType::I32, steps)?)
 }
 
 /// An array of numbers from their bytes.
 fn numbers<'py, const N: usize>(
-    block: &Block<'py>,
+    py: Python<'py>,
+    block: &Block,
     dtype: DType,
     numbers: impl ExactSizeIterator<Item = [u8; N]>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    block.filled(dtype, numbers.len(), &[], |buffer| {
+    block.filled(py, dtype, numbers.len(), &[], |buffer| {
         let (places, _) = buffer.as_chunks_mut();
         places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     })
@@ -380,13 +390,14 @@ fn numbers<'py, const N: usize>(
 /// A copy of rewards or flags: they are small, and a kept reward must not keep large observations in
 /// memory.
 fn outcome<'py>(
-    block: &Block<'py>,
+    py: Python<'py>,
+    block: &Block,
     lease: &Lease,
     rows: usize,
     offset: usize,
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    block.copied(dtype, rows, &[], |buffer| {
+    block.copied(py, dtype, rows, &[], |buffer| {
         let elements = lease.read_new(offset + lease.first() * dtype.size(), buffer);
         if dtype == DType::Bool {
             // A flag that another process wrote may be any byte; Python's truth values may not.
@@ -400,24 +411,26 @@ fn outcome<'py>(
 
 /// A copy of rewards of several numbers each.
 fn vector_rewards<'py>(
-    block: &Block<'py>,
+    py: Python<'py>,
+    block: &Block,
     lease: &Lease,
     rows: usize,
     width: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let layout = lease.layout();
     let offset = layout.rewards_offset() + lease.first() * layout.reward_bytes();
-    block.copied(DType::F64, rows, &[width], |buffer| lease.read_new(offset, buffer))
+    block.copied(py, DType::F64, rows, &[width], |buffer| lease.read_new(offset, buffer))
 }
 
 /// A copy of rewards in `float32`, rounded to the nearest.
 pub(super) fn narrow_rewards<'py>(
-    block: &Block<'py>,
+    py: Python<'py>,
+    block: &Block,
     lease: &Lease,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut offset = lease.layout().rewards_offset() + lease.first() * size_of::<f64>();
-    block.filled(DType::F32, rows, &[], |buffer| {
+    block.filled(py, DType::F32, rows, &[], |buffer| {
         let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
         for narrow in buffer.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
             let wide = &mut wide[..narrow.len() * 2];

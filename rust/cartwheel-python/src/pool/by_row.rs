@@ -93,7 +93,7 @@ impl ByRow {
         infos: &mut Infos,
         lease: &Lease,
         reset_infos: &Bound<'py, PyList>,
-        block: &Block<'py>,
+        block: &Block,
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
         let Self { terminations, truncations, kinds, episodes } = self;
         lease.read(lease.layout().terminations_offset(), terminations);
@@ -121,7 +121,7 @@ impl ByRow {
             }
             episodes.step(lease, [kinds, terminations, truncations], &dicts)?;
         }
-        let dones = block.filled(DType::Bool, dicts.len(), &[], |buffer| {
+        let dones = block.filled(py, DType::Bool, dicts.len(), &[], |buffer| {
             for (row, done) in buffer.iter_mut().enumerate() {
                 *done = u8::from(is_over(row));
             }

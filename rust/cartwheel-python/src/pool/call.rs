@@ -95,11 +95,11 @@ impl State {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
         self.load_infos(py, &received)?;
-        let Self { callbacks, batches, infos, by_row, .. } = self;
+        let Self { callbacks, batches, blocks, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
-        let block = batches.block(py, infos.rows)?;
+        let block = batches.block(py, blocks, infos.rows)?;
         let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
-        let (observations, _) = batches.observations(callbacks, filled, infos, &block)?;
+        let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
         self.end_copied(&mut received);
         PyTuple::new(py, [observations, dicts])
     }

@@ -16,7 +16,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::array::PyRolloutSlab;
+use crate::array::{Blocks, PyRolloutSlab};
 use crate::channel::as_duration;
 use crate::convert::to_autoreset_mode;
 use crate::error::{in_flight, to_py_err};
@@ -139,6 +139,8 @@ impl PyPool {
             actions: Tree::new(actions)?,
             gil: GilPolicy::new(inline, native.is_some(), num_threads),
             batches: Batches::new(Tree::new(observations)?, reward_width.into(), form, max_views),
+            blocks: Blocks::default(),
+            row_blocks: Blocks::default(),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             masks: masks.map(|source| Masks::new(source, rows)),

@@ -131,12 +131,12 @@ impl Infos {
             let block = Block::new(py, Block::space(values) + Block::space(column.mask.len()))?;
             let values = match &column.content {
                 Content::Array { dtype, shape, elements } => {
-                    block.with_elements(*dtype, self.rows, shape, elements)?
+                    block.with_elements(py, *dtype, self.rows, shape, elements)?
                 }
                 Content::Objects(objects) => self.objects_to_array(py, objects)?,
                 Content::Group(group) => self.columns_to_dict(py, group)?.into_any(),
             };
-            let mask = block.with_elements(DType::Bool, self.rows, &[], &column.mask)?;
+            let mask = block.with_elements(py, DType::Bool, self.rows, &[], &column.mask)?;
             // Not interned: Python 3.12 and later keep such strings forever.
             dict.set_item(&column.key, values)?;
             dict.set_item(&column.mask_key, mask)?;
@@ -312,7 +312,7 @@ pub(super) fn terminal_frames<'py>(
         array.set_item(opaque.at.place, frame)?;
     }
     let block = Block::new(py, Block::space(infos.rows))?;
-    let mask = block.filled(DType::Bool, infos.rows, &[], |buffer| {
+    let mask = block.filled(py, DType::Bool, infos.rows, &[], |buffer| {
         for opaque in &kept {
             buffer[opaque.at.place] = 1;
         }

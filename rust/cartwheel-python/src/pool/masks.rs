@@ -217,7 +217,7 @@ impl State {
         let rows = rows.or_else(|| masks.batch.clone()).unwrap_or_else(|| (0..self.rows).collect());
         let actions = masks.known.actions();
         let block = Block::new(py, Block::space(rows.len() * actions))?;
-        let shown = block.filled(DType::Bool, rows.len(), &[actions], |buffer| {
+        let shown = block.filled(py, DType::Bool, rows.len(), &[actions], |buffer| {
             for (&row, mask) in rows.iter().zip(buffer.chunks_exact_mut(actions)) {
                 masks.known.read(row, is_over[row], mask);
             }

@@ -41,6 +41,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::array::Blocks;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
 use crate::pool::batch::{Batches, Outputs, load, name_rows};
@@ -81,6 +82,10 @@ pub(crate) struct State {
     reset_function: Option<ResetFunction>,
     gil: GilPolicy,
     batches: Batches,
+    /// Memory of the arrays of batches.
+    blocks: Blocks,
+    /// Memory of the arrays that say which rows a batch has.
+    row_blocks: Blocks,
     infos: Infos,
     by_row: ByRow,
     /// Masks of actions; `None` for an action space that has none.
@@ -170,10 +175,11 @@ impl State {
         show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
     ) -> PyResult<R> {
         self.load_infos(py, received)?;
-        let (callbacks, infos) = (self.callbacks.bind(py), &mut self.infos);
-        let outputs = self.batches.outputs(callbacks, &mut received.lease, infos)?;
+        let Self { callbacks, batches, blocks, infos, .. } = self;
+        let outputs = batches.outputs(callbacks.bind(py), &mut received.lease, infos, blocks)?;
         if call.is_none() {
-            name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
+            let (rows, blocks) = (received.rows.iter(), &mut self.row_blocks);
+            name_rows(&outputs.infos, self.episodes.as_ref(), rows, blocks)?;
         }
         let shown = show(outputs)?;
         self.end_copied(received);

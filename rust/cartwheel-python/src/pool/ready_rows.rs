@@ -57,11 +57,10 @@ impl State {
         let infos = PyList::new(py, self.infos.of_rows(py)?)?;
         let rows = PyList::new(py, received.rows.iter())?;
         let filled = &mut received.lease;
-        let block = self.batches.block(py, rows.len())?;
-        let outcomes = self.batches.outcomes(&block, of_batch(filled.as_ref())?, rows.len())?;
+        let block = self.batches.block(py, &mut self.blocks, rows.len())?;
+        let outcomes = self.batches.outcomes(py, block, of_batch(filled.as_ref())?, rows.len())?;
         let [rewards, terminations, truncations] = outcomes;
-        let (observations, _) =
-            self.batches.observations(callbacks, filled, &self.infos, &block)?;
+        let (observations, _) = self.batches.observations(callbacks, filled, &self.infos, block)?;
         let parts =
             [observations, rewards, terminations, truncations, infos.into_any(), exceptions];
         let parts = std::iter::once(rows.into_any()).chain(parts).collect::<Vec<_>>();

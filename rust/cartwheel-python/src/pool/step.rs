@@ -169,13 +169,13 @@ impl State {
         let mut received = Received::default();
         self.finish_step(py, &mut received, Some(Call::Step), None, calling, timeout)?;
         self.load_infos(py, &received)?;
-        let Self { callbacks, batches, infos, by_row, rows, .. } = self;
-        let block = batches.block(py, *rows)?;
+        let Self { callbacks, batches, blocks, infos, by_row, rows, .. } = self;
+        let block = batches.block(py, blocks, *rows)?;
         let lease = of_batch(received.lease.as_ref())?;
-        let rewards = narrow_rewards(&block, lease, *rows)?;
-        let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, &block)?;
+        let rewards = narrow_rewards(py, block, lease, *rows)?;
+        let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, block)?;
         let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
-        let (observations, _) = batches.observations(callbacks, filled, infos, &block)?;
+        let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
         self.end_copied(&mut received);
         PyTuple::new(py, [observations, rewards, dones, dicts])
     }

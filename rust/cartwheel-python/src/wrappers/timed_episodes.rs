@@ -157,7 +157,7 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let numbers = Block::space(places * size_of::<f64>());
     let block = Block::new(py, 3 * numbers + Block::space(places))?;
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
-        block.filled(dtype, places, &[], |buffer| {
+        block.filled(py, dtype, places, &[], |buffer| {
             let buffer = buffer.as_chunks_mut().0;
             for (place, episode) in ended {
                 buffer[*place] = number(episode);
@@ -171,7 +171,7 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     values.set_item(intern!(py, "l"), lengths)?;
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
-    let mask = block.filled(DType::Bool, places, &[], |buffer| {
+    let mask = block.filled(py, DType::Bool, places, &[], |buffer| {
         for (place, _) in ended {
             buffer[*place] = 1;
         }

@@ -1,0 +1,5 @@
+//! Says which Python the module is built for, as `cfg(Py_GIL_DISABLED)`.
+
+fn main() {
+    pyo3_build_config::use_pyo3_cfgs();
+}
