@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod allocations;
-mod check_env;
 mod keywords;
 mod parity;
 mod plain_loop;

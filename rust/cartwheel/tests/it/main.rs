@@ -3,6 +3,8 @@
 
 mod agents;
 #[cfg(feature = "engine")]
+mod built_in;
+#[cfg(feature = "engine")]
 mod check_env;
 mod either;
 mod faults;
