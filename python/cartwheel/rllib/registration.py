@@ -54,15 +54,17 @@ def register(
 
     Raises:
         gymnasium.error.Error: The id does not exist.
-        TypeError: ``name`` is no text, ``env`` is something else, does not take the ``env_config``
-            or is a class of environments with several agents, ``num_envs`` is given, or
-            ``VectorEnv`` lacks a keyword that is given for a function.
+        TypeError: ``name`` is not a string; ``env`` is something else, does not take the
+            ``env_config`` or is a class of environments with several agents; ``num_envs`` is given;
+            or ``VectorEnv`` lacks a keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
             ``"vector_entry_point"``. For a function: the ``executor`` does not exist.
     """
     if not isinstance(name, str):
-        raise TypeError(f"`name` must be a text, as for config.environment(…), got {shown(name)}.")
+        raise TypeError(
+            f"`name` must be a string, as for config.environment(…), got {shown(name)}."
+        )
     _check(keywords)
     make: Callable[..., VectorEnv | NativeVectorEnv]
     if callable(env):

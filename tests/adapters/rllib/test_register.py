@@ -149,8 +149,8 @@ def test_arguments_are_refused_before_anything_is_registered(rllib, env, keyword
     assert not registry._global_registry.contains(registry.ENV_CREATOR, "refused")
 
 
-def test_a_name_that_is_no_text_is_refused(rllib):
-    with pytest.raises(TypeError, match=r"`name` must be a text, .* got None"):
+def test_a_name_that_is_not_a_string_is_refused(rllib):
+    with pytest.raises(TypeError, match=r"`name` must be a string, .* got None"):
         rllib.register(None, CountingEnv)
 
 
