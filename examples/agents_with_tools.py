@@ -11,6 +11,7 @@ on with a new one.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
@@ -99,4 +100,5 @@ async def main(episodes: int = 40, rows: int = 4) -> list[tuple[float, int]]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     asyncio.run(main())

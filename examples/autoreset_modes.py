@@ -10,6 +10,7 @@ Run it with ``python examples/autoreset_modes.py``.
 
 from __future__ import annotations
 
+import argparse
 import collections
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -165,4 +166,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     main()

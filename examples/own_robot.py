@@ -11,6 +11,8 @@ moved along 32 random directions, forwards and backwards; then the weights follo
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -93,4 +95,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     main()

@@ -5,6 +5,7 @@ Run it with ``python examples/quickstart.py``.
 
 from __future__ import annotations
 
+import argparse
 import time
 
 import gymnasium as gym
@@ -35,4 +36,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     main()

@@ -14,6 +14,7 @@ Run it with ``python examples/send_recv.py``.
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -124,4 +125,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     main()

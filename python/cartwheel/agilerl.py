@@ -95,9 +95,8 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         check_names(type(self).__name__, keywords, keywords_of(ParallelVectorEnv), {})
         env_fns = as_env_fns(env_fns)
         mode = as_autoreset_mode(keywords.pop("autoreset_mode", AutoresetMode.SAME_STEP))
-        check_mode(
-            mode, AutoresetMode.SAME_STEP, "AgileRL restarts rows in the step that ends them"
-        )
+        why = "AgileRL restarts rows in the step that ends them"
+        check_mode(mode, AutoresetMode.SAME_STEP, why, makes_all=True)
         check_whole_batches("AgileRL", keywords.get("batch_size"), len(env_fns))
         self.vector_env = envs = ParallelVectorEnv(
             env_fns, autoreset_mode=mode, context=context, **{"absent": np.nan, **keywords}

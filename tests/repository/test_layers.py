@@ -94,7 +94,7 @@ MUJOCO = """
     ant half_cheetah humanoid humanoid_standup inverted_double_pendulum inverted_pendulum
     planar pusher reacher simulation swimmer
     body_observation env
-    stepper
+    forks stepper
     parameters registry
     model
     guard options scalar

@@ -14,6 +14,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
+from cartwheel._internal import arguments
 from cartwheel.vector import worker_choice
 from cartwheel.workers import trial
 from cartwheel.workers.trial import Measured
@@ -27,10 +28,21 @@ from tests.support.processes import residue
 TRIAL_S = 0.06
 
 
+@pytest.fixture
+def use_processors(monkeypatch):
+    """Lets the choice be that of a machine with so many processors, however many there are."""
+
+    def use(number):
+        for module in (arguments, worker_choice):
+            monkeypatch.setattr(module, "usable_cpus", lambda: number)
+
+    return use
+
+
 @pytest.fixture(autouse=True)
-def two_processors(monkeypatch):
+def two_processors(use_processors, monkeypatch):
     """As on a machine with two processors, with short measurements."""
-    monkeypatch.setenv("CARTWHEEL_CPUS", "2")
+    use_processors(2)
     monkeypatch.setattr(worker_choice, "_TRIAL_S", TRIAL_S)
 
 
@@ -255,8 +267,8 @@ def test_ctrl_c_leaves_nothing_behind(monkeypatch):
 
 
 @pytest.mark.parametrize(("make", "executor"), [(Waiting, "process"), (None, "inline")])
-def test_on_one_processor_only_environments_that_wait_get_processes(monkeypatch, make, executor):
-    monkeypatch.setenv("CARTWHEEL_CPUS", "1")
+def test_on_one_processor_only_environments_that_wait_get_processes(use_processors, make, executor):
+    use_processors(1)
     with opened([make or functools.partial(gym.make, "CartPole-v1")] * 3) as envs:
         assert envs.executor == executor
         assert envs.num_workers == (3 if executor == "process" else 1)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER
 from cartwheel.errors import ForkedProcessError
 
@@ -211,16 +211,16 @@ class Transfers:
 
 
 #: The transfers of this process.
-_open: weakref.WeakSet[Transfers] = weakref.WeakSet()
+_open: Living[Transfers] = Living()
 
 
 def _before_fork() -> None:
-    for transfers in list(_open):
+    for transfers in _open:
         transfers.end()
 
 
 def _after_fork_in_child() -> None:
-    for transfers in list(_open):
+    for transfers in _open:
         transfers.forget()
 
 

@@ -10,22 +10,31 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
 
 
-def check_mode(mode: AutoresetMode, wanted: AutoresetMode, why: str) -> None:
+def check_mode(
+    mode: AutoresetMode, wanted: AutoresetMode, why: str, *, makes_all: bool = False
+) -> None:
     """Checks the autoreset mode of environments that a trainer steps.
 
     Args:
         mode: Their mode.
         wanted: The only mode that the trainer understands.
         why: What the trainer does, in a sentence that begins with its name.
+        makes_all: Whether the adapter takes no environments that others made.
 
     Raises:
         ValueError: It is another mode.
     """
     if mode is not wanted:
         name = wanted.name.lower()
+        advice = "Leave it out" + (
+            "."
+            if makes_all
+            else (
+                f" for environments that are made here; make others with autoreset_mode={name!r}."
+            )
+        )
         raise ValueError(
-            f"{why}: autoreset_mode must be {name!r}, got {mode.name.lower()!r}. Leave it out for "
-            f"environments that are made here; make others with autoreset_mode={name!r}."
+            f"{why}: autoreset_mode must be {name!r}, got {mode.name.lower()!r}. {advice}"
         )
 
 

@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import threading
+import time
 import weakref
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -37,6 +38,30 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if received:
             handler(*received[0])
+
+
+#: The maximum number of seconds of a wait between two looks for signals.
+_SLICE_S = 0.1
+
+
+def slices(seconds: float | None = None) -> Iterator[float]:
+    """Yields time-outs of waits that together are one of ``seconds``; ``None``: without limit.
+
+    For waits for what may take long, such as functions of the user::
+
+        any(event.wait(slice) for slice in slices(seconds))
+
+    CPython looks for signals before a wait in C, and a signal ends the wait. One that comes between
+    the two, or that the system hands to another thread, is handled after the wait. So each wait is
+    short.
+
+    Locks are not acquired in slices: a Ctrl-C after the one that acquires, or in a ``__exit__`` of
+    Python, would leave the lock without an owner. ``with`` and a lock of ``threading`` are safe.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while deadline is None or (left := deadline - time.monotonic()) > _SLICE_S:
+        yield _SLICE_S
+    yield max(0.0, left)
 
 
 class ProcessLock:

@@ -18,7 +18,7 @@ from cartwheel._internal.arguments import (
     check_dictionary,
 )
 from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, check_choice
-from cartwheel._internal.process import Finalizer
+from cartwheel._internal.process import Finalizer, slices
 from cartwheel._internal.reset_arguments import as_seed
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.awaitable.lease import Acquiring
@@ -420,7 +420,7 @@ def _end(service: Service) -> None:
         return
     service.close()
     if _running_loop() is None:
-        service.closed.wait(_CLOSE_S)
+        any(service.closed.wait(left) for left in slices(_CLOSE_S))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cartwheel._internal.process import name_this_thread
+from cartwheel._internal.process import name_this_thread, slices
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import ManiSkillFiles, MinariFiles, as_dataset_id
 from cartwheel.recorder.metadata import compiled_model, env_info
@@ -63,7 +63,7 @@ class Writer:
             self._bytes += nbytes
             self._changed.notify_all()
             # A task that is alone may be larger than the limit.
-            self._changed.wait_for(
+            self._await(
                 lambda: self._bytes <= self._limit or len(self._tasks) <= 1 or self._has_failed()
             )
 
@@ -81,7 +81,7 @@ class Writer:
         with self._changed:
             self._wants_flush = True
             self._changed.notify_all()
-            self._changed.wait_for(
+            self._await(
                 lambda: (
                     self._has_failed()
                     or not (self._tasks or self._busy or self._wants_flush)
@@ -95,7 +95,14 @@ class Writer:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self._thread.join()
+        for left in slices():
+            self._thread.join(left)
+            if not self._thread.is_alive():
+                return
+
+    def _await(self, is_over: Callable[[], bool]) -> None:
+        """Waits for the thread, as long as the disk takes; the caller has the lock."""
+        any(self._changed.wait_for(is_over, left) for left in slices())
 
     def _has_failed(self) -> bool:
         return self._fault is not None

@@ -54,13 +54,17 @@ def register(
 
     Raises:
         gymnasium.error.Error: The id does not exist.
-        TypeError: ``env`` is something else, does not take the ``env_config`` or is a class of
-            environments with several agents, ``num_envs`` is given, or ``VectorEnv`` lacks a
-            keyword that is given for a function.
+        TypeError: ``name`` is not a string; ``env`` is something else, does not take the
+            ``env_config`` or is a class of environments with several agents; ``num_envs`` is given;
+            or ``VectorEnv`` lacks a keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
             ``"vector_entry_point"``. For a function: the ``executor`` does not exist.
     """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"`name` must be a string, as for config.environment(…), got {shown(name)}."
+        )
     _check(keywords)
     make: Callable[..., VectorEnv | NativeVectorEnv]
     if callable(env):
@@ -105,7 +109,7 @@ def _check(keywords: dict[str, Any]) -> None:
         )
     mode = as_autoreset_mode(keywords.get("autoreset_mode") or AutoresetMode.NEXT_STEP)
     why = "RLlib's environment runners expect a reset in the step after the end of an episode"
-    check_mode(mode, AutoresetMode.NEXT_STEP, why)
+    check_mode(mode, AutoresetMode.NEXT_STEP, why, makes_all=True)
     if keywords.get("batch_size") is not None:
         raise ValueError("RLlib's environment runners step all rows: leave `batch_size` out.")
 

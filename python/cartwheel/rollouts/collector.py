@@ -177,7 +177,8 @@ class Collector:
         options: For every reset of all rows; as for ``envs.reset``.
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
-        groups: Number of groups of ``"groups"``; divides the number of rows.
+        groups: Number of groups of ``"groups"``, which ``"auto"`` tries, too; divides the number of
+            rows.
         min_rows: ``"free"``: the minimum number of rows of a call of the policy.
         max_rows: ``"free"``: the maximum number of rows of a call; ``None``: all.
         deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
@@ -17,6 +16,7 @@ from gymnasium import logger
 
 from cartwheel._internal.arguments import FOREVER_S, as_integer, as_timeout
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.living import Living
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.versions import keep_open
 from cartwheel.vector.idle import nothing_in_flight
@@ -93,7 +93,7 @@ class PoolVectorEnv(
                 workers.
         """
         free_in_workers(self._pool)
-        self._sources = weakref.WeakSet()
+        self._sources = Living()
         self._next_resets = {}
         self._attached = {}
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args, self._attached)

@@ -24,13 +24,13 @@ executors ``thread`` and ``inline`` is private like any other memory of the proc
 from __future__ import annotations
 
 import os
-import weakref
 
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
+from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER
 
 #: Pools whose memory is shared with worker processes.
-_sharing: weakref.WeakSet[Pool] = weakref.WeakSet()
+_sharing: Living[Pool] = Living()
 
 
 def make_private_on_fork(pool: Pool) -> None:
@@ -40,7 +40,7 @@ def make_private_on_fork(pool: Pool) -> None:
 
 def _make_private() -> None:
     fork_ended_in_child()
-    for pool in list(_sharing):
+    for pool in _sharing:
         try:
             pool.make_private()
         except (MemoryError, OSError):  # noqa: PERF203 - the other pools are still made private

@@ -24,10 +24,9 @@ from cartwheel._internal.reset_arguments import (
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
 
 if TYPE_CHECKING:
-    import weakref
-
     from numpy.typing import NDArray
 
+    from cartwheel._internal.living import Living
     from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.vector.state_dict import NextReset
 
@@ -40,7 +39,7 @@ class Resets(PoolOwner[ObsType, ActType]):
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
     #: The sources of wrappers, which get the arguments of :meth:`next_reset`.
-    _sources: weakref.WeakSet[Any]
+    _sources: Living[Any]
     #: What :meth:`next_reset` gave rows last; the workers know for which of them it is pending.
     _next_resets: dict[int, NextReset]
 

@@ -12,12 +12,12 @@ import dataclasses
 import logging
 import multiprocessing
 import os
-import weakref
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
+from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
@@ -525,7 +525,7 @@ def _kill(process: Any) -> None:
 #: Seconds that all threads together get to close their environments when the program ends. A thread
 #: that takes longer never returns: native code lets it hang until the process is gone.
 _GRACE = 1.0
-_late: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_late: Living[threading.Thread] = Living()
 
 
 def await_at_exit(thread: threading.Thread) -> None:
@@ -535,7 +535,7 @@ def await_at_exit(thread: threading.Thread) -> None:
 
 def _await_all() -> None:
     deadline = Deadline(_GRACE)
-    for thread in list(_late):
+    for thread in _late:
         thread.join(deadline.left())
 
 

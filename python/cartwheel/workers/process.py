@@ -9,10 +9,10 @@ import os
 import signal
 import socket
 import textwrap
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
+from cartwheel._internal.living import Living
 from cartwheel.workers.channels import ProcessChannel
 from cartwheel.workers.exit_codes import read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
@@ -34,7 +34,7 @@ _NAME = "Worker<"
 #: watch the first end, and end then, too. (Threads that need it at the same time make one each.)
 _lifelines: list[tuple[Descriptor, Descriptor]] = []
 #: The worker processes of this process.
-_workers: weakref.WeakSet[Any] = weakref.WeakSet()
+_workers: Living[Any] = Living()
 
 
 def _forget_in_child() -> None:

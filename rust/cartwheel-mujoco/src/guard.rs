@@ -142,7 +142,7 @@ fn are_ours(library: &Library) -> bool {
 
 /// The handlers that were there before ours, and whose they are.
 #[derive(Clone, Copy)]
-struct Installed {
+pub(crate) struct Installed {
     library: Library,
     /// Number of models that need our handlers.
     models: usize,
@@ -156,8 +156,15 @@ unsafe impl Send for Installed {}
 /// Nothing until the first model; the last model leaves it, for an error that is on its way.
 static INSTALLED: Mutex<Option<Installed>> = Mutex::new(None);
 
-fn installed() -> MutexGuard<'static, Option<Installed>> {
+/// Locks it; at forks, see [`forks`](crate::forks).
+pub(crate) fn installed() -> MutexGuard<'static, Option<Installed>> {
     INSTALLED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether no thread holds the lock.
+#[cfg(test)]
+pub(crate) fn is_free() -> bool {
+    INSTALLED.try_lock().is_ok()
 }
 
 /// Puts our handlers in, and remembers what was there.

@@ -23,6 +23,7 @@ mod body_observation;
 mod clock;
 mod env;
 mod field;
+pub mod forks;
 mod guard;
 pub mod half_cheetah;
 pub mod hopper;

@@ -9,15 +9,22 @@ use crate::model::{Guarded, Model};
 use crate::options::RobotOptions;
 
 #[derive(Debug)]
-struct Registry {
+pub(crate) struct Registry {
     next: u64,
     models: BTreeMap<u64, Arc<Guarded>>,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { next: 1, models: BTreeMap::new() });
 
-fn registry() -> MutexGuard<'static, Registry> {
+/// Locks it; at forks, see [`forks`](crate::forks).
+pub(crate) fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether no thread holds the lock.
+#[cfg(test)]
+pub(crate) fn is_free() -> bool {
+    REGISTRY.try_lock().is_ok()
 }
 
 /// A registered model: environments can be made of it until this is dropped. Those that were made

@@ -4,10 +4,16 @@
 //! it: that thread does not exist there. The statics of PyO3 let other threads run at just that moment. So
 //! all are filled while `cartwheel` is imported: ours, and those of PyO3, of NumPy's crate, of the engine
 //! and of the environments that our calls can reach. A test reads those of PyO3 that the module has.
+//!
+//! The locks of MuJoCo's environments, which threads take without the interpreter, are held at each fork from
+//! then on.
 
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel_engine::memory::process_id;
+use cartwheel_engine::platform::call_around_forks;
+use cartwheel_mujoco::forks::{after_fork, before_fork};
 use pyo3::PyTypeInfo;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -23,6 +29,9 @@ const RULES: &CStr = c"dict(max_episode_steps=None, ignore_terminations=False, a
 /// An object that `PyTransitions` are made of, from an array.
 const TRANSITIONS: &CStr = c"__import__('types').SimpleNamespace(rewards=array, terminated=None, truncated=None, valid=None, gamma=None, bootstrap='', num_threads=None)";
 
+/// Whether [`call_around_forks`] was called: the package may be imported again.
+static ARE_LOCKS_HELD_AT_FORKS: AtomicBool = AtomicBool::new(false);
+
 /// Makes the first uses; documented in the stub.
 #[pyfunction]
 pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<()> {
@@ -30,6 +39,10 @@ pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<()> {
     let array = array::make_first_uses(py)?;
     cartwheel_envs::make_first_uses();
     process_id();
+    // `Relaxed`: it only decides who calls.
+    if !ARE_LOCKS_HELD_AT_FORKS.swap(true, Ordering::Relaxed) {
+        call_around_forks(before_fork, after_fork)?;
+    }
     for class in [PySequence::type_object(py), PyMapping::type_object(py)] {
         class.name()?;
         class.qualname()?;

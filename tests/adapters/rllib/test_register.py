@@ -118,7 +118,7 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_truncated(rllib, 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled", AutoresetMode.SAME_STEP])
 def test_other_autoreset_modes_are_refused_at_once(rllib, mode):
-    with pytest.raises(ValueError, match=r"must be 'next_step', got '(same|dis)"):
+    with pytest.raises(ValueError, match=r"must be 'next_step', got '\w+'\. Leave it out\.$"):
         rllib.register("ours", "CartPole-v1", autoreset_mode=mode)
 
 
@@ -147,6 +147,11 @@ def test_arguments_are_refused_before_anything_is_registered(rllib, env, keyword
     with pytest.raises(error, match=message):
         rllib.register("refused", env, **keywords)
     assert not registry._global_registry.contains(registry.ENV_CREATOR, "refused")
+
+
+def test_a_name_that_is_not_a_string_is_refused(rllib):
+    with pytest.raises(TypeError, match=r"`name` must be a string, .* got None"):
+        rllib.register(None, CountingEnv)
 
 
 def test_a_class_with_several_agents_is_refused_with_the_runner_that_steps_it(rllib, agents):

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.process import name_this_thread, uninterrupted
+from cartwheel._internal.process import name_this_thread, slices, uninterrupted
 from cartwheel.errors import ForkedProcessError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 
@@ -90,12 +90,15 @@ class Background:
                     )
                 self._start()  # also where an interrupted `stop` ends the thread after all
                 self._waiting += 1
-            # In slices: a signal that comes just before a wait is handled after it.
-            is_quiet = True
-            while is_quiet:
-                with contextlib.suppress(queue.Empty):
-                    self._news.get(timeout=1.0)
-                    is_quiet = False
+            self._await_news()
+
+    def _await_news(self, seconds: float | None = None) -> bool:
+        """Waits for the other side; returns whether there are news."""
+        for left in slices(seconds):
+            with contextlib.suppress(queue.Empty):
+                self._news.get(timeout=left)
+                return True
+        return False
 
     def _take_error(self) -> BaseException:
         error, self._error = self._error, None
@@ -121,13 +124,11 @@ class Background:
                     thread, self._thread = self._thread, None
                     break
                 self._waiting += 1
-            try:
-                self._news.get(timeout=max(deadline - time.monotonic(), 0.0))
-            except queue.Empty:
+            if not self._await_news(max(deadline - time.monotonic(), 0.0)):
                 raise RuntimeError(
                     f"the collector's thread is still in a call of the policy or of the "
                     f"environments after {GRACE:.0f} seconds: end that call first"
-                ) from None
+                )
         if thread is not None and thread.ident is not None:  # it was started
             thread.join(GRACE)
 

@@ -16,6 +16,7 @@
 
 mod by_id;
 mod floats;
+mod fork_handlers;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod pages;
@@ -36,6 +37,7 @@ use portable as system;
 pub(crate) use by_id::stop_this_process;
 pub(crate) use by_id::{kill_this_process, pid};
 pub use floats::with_standard_floats;
+pub use fork_handlers::{ForkHandler, call_around_forks};
 pub(crate) use pages::{Access, Behind, give_back_pages, map, unmap};
 pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 pub use scope::Scope;

@@ -1,0 +1,177 @@
+"""Ctrl-C ends a wait of the main thread, also where the system interrupts no call of C.
+
+The signal is handled by another thread of C. So the main thread's call goes on, as it does where a
+signal comes right before it.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import cartwheel
+from cartwheel._internal import process
+from cartwheel._internal.process import slices
+from cartwheel.awaitable import envs
+from cartwheel.recorder.writer import Writer
+from cartwheel.rollouts.collecting.background import Background
+from cartwheel.rollouts.collecting.policy_calls import Stopped
+from cartwheel.workers.channels import LocalChannel
+from tests.support.interrupts import ANY_MOMENT
+
+pytestmark = [
+    ANY_MOMENT,
+    pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="it signals one thread"),
+]
+
+#: Looks of the other thread at the main one, in the same call each time.
+LOOKS = 20
+#: Seconds after which the end is let come: only in a test that fails.
+PATIENCE_S = 20
+
+
+class Actor:
+    is_stopping = is_in_background = False
+
+
+class Thread:
+    """The side of a thread of cartwheel, which goes on when the event is set."""
+
+    def __init__(self):
+        self.has_come, self.goes_on = threading.Event(), threading.Event()
+        self.last = bool
+
+    def go_on(self):
+        self.goes_on.set()
+        self.last()
+
+    def __call__(self):
+        self.has_come.set()
+        self.goes_on.wait()
+        return True
+
+
+def take_a_rollout(thread):
+    background = Background(stopped(thread), Actor(), most=1)
+    return background.take, background.close
+
+
+def stop_the_background(thread):
+    background = Background(stopped(thread), Actor(), most=1)
+    with background._lock:
+        background._start()
+    thread.has_come.wait()
+    return background.stop, background.close
+
+
+def stopped(thread):
+    def collect():
+        thread()
+        raise Stopped
+
+    return collect
+
+
+def receive_from_a_thread(thread):
+    channel = LocalChannel()
+    thread.last = lambda: channel.inbox.put((0, None))
+    return channel.receive, channel.close
+
+
+def record_more_than_is_written(thread):
+    writer = Writer(limit=1, flush=bool)
+
+    def put():
+        for _ in range(3):
+            writer.put(thread, 1)
+
+    return put, writer.close
+
+
+def flush_a_recording(thread):
+    writer = Writer(limit=1, flush=bool)
+    writer.put(thread, 1)
+    return writer.drain, writer.close
+
+
+def close_a_recording(thread):
+    writer = Writer(limit=1, flush=bool)
+    writer.put(thread, 1)
+    return writer.close, writer.close
+
+
+def close_awaited_rows(thread):
+    class Service:
+        owner = os.getpid()
+        closed = thread.goes_on
+
+        def close(self):
+            pass
+
+    return lambda: envs._end(Service()), bool
+
+
+WAITS = [
+    take_a_rollout,
+    stop_the_background,
+    receive_from_a_thread,
+    record_more_than_is_written,
+    flush_a_recording,
+    close_a_recording,
+    close_awaited_rows,
+]
+
+
+def interrupt_in_the_package(is_over, thread):
+    """Interrupts the main thread, once it waits in a call, by a signal that this thread handles."""
+    package, main = str(Path(cartwheel.__file__).parent), threading.main_thread().ident
+    seen, last = 0, None
+    while seen < LOOKS and not is_over.wait(0.001):
+        frame = sys._current_frames()[main]
+        files, here = [], (frame, frame.f_lasti)
+        while frame is not None:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        is_inside = any(file.startswith(package) for file in files)
+        seen, last = (seen + 1 if is_inside and here == last else 0), here
+    if is_over.is_set():
+        return  # in a test that fails
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    is_over.wait(PATIENCE_S)
+    thread.go_on()
+
+
+@pytest.mark.parametrize("wait", WAITS, ids=lambda wait: wait.__name__)
+def test_ctrl_c_is_handled_before_the_wait_is_over(wait):
+    thread, is_over = Thread(), threading.Event()
+    call, close = wait(thread)
+    other = threading.Thread(target=interrupt_in_the_package, args=(is_over, thread))
+    went_on = None
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come after the wait
+            other.start()
+            try:
+                call()
+            finally:
+                went_on = thread.goes_on.is_set()
+                is_over.set()
+    finally:
+        is_over.set()
+        other.join()
+        close()
+    assert went_on is False
+
+
+def test_slices_are_as_long_as_the_wait(monkeypatch):
+    clock = iter([10.0, 10.0, 10.1, 10.23, 10.3])
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=clock.__next__))
+    assert list(slices(0.25)) == pytest.approx([0.1, 0.1, 0.02])
+
+
+def test_a_wait_of_no_time_looks_once():
+    assert list(slices(0.0)) == [0.0]
+    assert next(slices()) > 0
