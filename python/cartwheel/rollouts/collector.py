@@ -178,7 +178,7 @@ class Collector:
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
         groups: Number of groups of ``"groups"``, which ``"auto"`` tries, too; divides the number of
-            rows.
+            rows. Other orders have none.
         min_rows: ``"free"``: the minimum number of rows of a call of the policy.
         max_rows: ``"free"``: the maximum number of rows of a call; ``None``: all.
         deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.

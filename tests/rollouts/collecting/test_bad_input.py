@@ -35,12 +35,6 @@ WRONG = {
     "a deadline of NaN": ({"order": "free", "deadline": np.nan}, ValueError, "`deadline`.*nan"),
     "a deadline in words": ({"order": "free", "deadline": "1"}, TypeError, "`deadline`.*'1'"),
     "columns above": ({"order": "free", "columns": 7}, ValueError, "`columns` .*1 to 6, got 7"),
-    "groups in lockstep": (
-        {"groups": 3},
-        ValueError,
-        "`groups` needs .*'groups' or 'auto'",
-    ),
-    "groups in free": ({"order": "free", "groups": 3}, ValueError, "`groups` needs .*order='free'"),
     "columns in lockstep": ({"columns": 3}, ValueError, "`columns` needs order='free'"),
     "columns with auto": (
         {"order": "auto", "columns": 3},

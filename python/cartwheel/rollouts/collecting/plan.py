@@ -86,11 +86,6 @@ class Plan:
                         f"`{name}` needs order='free' or 'groups', got {name}={value} and "
                         f"order={self.order!r}."
                     )
-        if self.order in ("lockstep", "free") and self.groups != 2:  # by default
-            raise ValueError(
-                f"`groups` needs order='groups' or 'auto', got groups={self.groups} and "
-                f"order={self.order!r}."
-            )
         if self.order == "lockstep" and self.run_ahead:
             raise ValueError(
                 "`run_ahead` needs another order: in 'lockstep' all rows advance together; "
