@@ -291,6 +291,8 @@ class Play:
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the wait
             self.gate.expect_interrupt()
             self.envs.step_wait()
+        if not self.inner()._pool.has_abandoned():  # no call of the environments knows of it
+            self.times_out()
 
     def refuses_a_step(self):
         """The call is still pending."""
