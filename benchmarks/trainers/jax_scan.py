@@ -8,6 +8,7 @@ as the first scan, by its own ``xla()``.
 
 from __future__ import annotations
 
+import abc
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -31,28 +32,27 @@ ENV_ID = "CartPole-v1"
 STEPS = 2048
 
 
-class KeepingRunner:
-    """Times ``envs.step`` in a loop that keeps the rewards and terminations of all steps."""
+class Rollouts(abc.ABC):
+    """Times rollouts of :data:`STEPS` steps with actions that were drawn before."""
 
     note = ""
 
     def __init__(self, envs: Any) -> None:
-        """Takes over ``envs``, and resets them."""
+        """Takes over ``envs``."""
         self._envs = envs
-        envs.reset(seed=0)
         drawn = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, envs.num_envs))
-        self._actions = list(drawn) * (STEPS // ACTION_BATCHES)
+        self._drawn = np.concatenate([drawn] * (STEPS // ACTION_BATCHES))
         self._rollout_s = float("inf")
+
+    @abc.abstractmethod
+    def _collect(self, turns: int) -> None:
+        """Collects so many rollouts."""
 
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``; returns environment steps per second."""
         turns = max(1, round(seconds / self._rollout_s))
-        step, shape = self._envs.step, (STEPS, self._envs.num_envs)
         start = time.perf_counter()
-        for _ in range(turns):
-            kept = np.empty(shape), np.empty(shape, bool)
-            for actions, rewards, terminations in zip(self._actions, *kept, strict=True):
-                _, rewards[:], terminations[:], _, _ = step(actions)
+        self._collect(turns)
         took = time.perf_counter() - start
         self._rollout_s = took / turns
         return float(self._envs.num_envs * STEPS * turns / took)
@@ -62,37 +62,40 @@ class KeepingRunner:
         self._envs.close()
 
 
-class ScanRunner:
-    """Times scans of one compiled function."""
+class KeptSteps(Rollouts):
+    """A loop over ``envs.step`` that keeps the rewards and terminations of all steps."""
 
-    note = ""
+    def __init__(self, envs: Any) -> None:
+        """Takes over ``envs``, and resets them."""
+        super().__init__(envs)
+        envs.reset(seed=0)
+        self._actions = list(self._drawn)
 
-    def __init__(self, envs: Any, scan: Callable[[Any, Any], Any], carry: Any, dtype: Any) -> None:
+    def _collect(self, turns: int) -> None:
+        step, shape = self._envs.step, (STEPS, self._envs.num_envs)
+        for _ in range(turns):
+            kept = np.empty(shape), np.empty(shape, bool)
+            for actions, rewards, terminations in zip(self._actions, *kept, strict=True):
+                _, rewards[:], terminations[:], _, _ = step(actions)
+
+
+class Scans(Rollouts):
+    """Scans of one compiled function."""
+
+    def __init__(self, envs: Any, scan: Callable[[Any, Any], Any], carry: Any) -> None:
         """Takes over ``envs``, which ``scan`` steps once for each batch of actions."""
-        self._envs, self._scan, self._carry = envs, jax.jit(scan), carry
-        drawn = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, envs.num_envs))
-        repeated = np.concatenate([drawn] * (STEPS // ACTION_BATCHES)).astype(dtype)
-        self._actions = jax.device_put(repeated)
-        self._scan_s = float("inf")
+        super().__init__(envs)
+        self._scan, self._carry = jax.jit(scan), carry
+        self._actions = jax.device_put(self._drawn.astype(np.int32))
         self.run(0)  # compiles
 
-    def run(self, seconds: float) -> float:
-        """Steps for about ``seconds``; returns environment steps per second."""
-        turns = max(1, round(seconds / self._scan_s))
-        start = time.perf_counter()
+    def _collect(self, turns: int) -> None:
         for _ in range(turns):
             self._carry, results = self._scan(self._carry, self._actions)
         jax.block_until_ready((self._carry, results))
-        took = time.perf_counter() - start
-        self._scan_s = took / turns
-        return float(self._envs.num_envs * STEPS * turns / took)
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self._envs.close()
 
 
-def ours(env_fns: Sequence[EnvFn], *, keeps: bool = True) -> ScanRunner:
+def ours(env_fns: Sequence[EnvFn], *, keeps: bool = True) -> Scans:
     """A scan of cartwheel's ``step``, which keeps rewards and flags, or the last batch alone."""
     envs = cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))
     init, step, _ = envs_to_jax(envs)
@@ -104,10 +107,10 @@ def ours(env_fns: Sequence[EnvFn], *, keeps: bool = True) -> ScanRunner:
 
     state, timestep = init(0)
     carry = state, timestep.observations
-    return ScanRunner(envs, lambda *given: jax.lax.scan(body, *given), carry, np.int32)
+    return Scans(envs, lambda *given: jax.lax.scan(body, *given), carry)
 
 
-def theirs(env_fns: Sequence[EnvFn]) -> ScanRunner:
+def theirs(env_fns: Sequence[EnvFn]) -> Scans:
     """The same of EnvPool's, with as many threads as it chooses itself."""
     envs = load_package("envpool").make_gymnasium(ENV_ID, num_envs=len(env_fns), seed=0)
     handle, _, _, step = envs.xla()
@@ -118,14 +121,14 @@ def theirs(env_fns: Sequence[EnvFn]) -> ScanRunner:
         return (handle, results[0]), (results[1], results[2])
 
     carry = handle, jax.numpy.asarray(observations)
-    return ScanRunner(envs, lambda *given: jax.lax.scan(body, *given), carry, np.int32)
+    return Scans(envs, lambda *given: jax.lax.scan(body, *given), carry)
 
 
 SCAN, ENVPOOL = Contender("scan", ours), Contender("envpool xla", theirs)
 SCAN_ALONE = Contender("scan keeps none", lambda env_fns: ours(env_fns, keeps=False))
 STEP_KEPT = Contender(
     "step keeps the same",
-    lambda env_fns: KeepingRunner(cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))),
+    lambda env_fns: KeptSteps(cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))),
 )
 STEP, LOOP = cartwheel_native(ENV_ID), native_ceiling(ENV_ID, blocks=False, threads=1)
 

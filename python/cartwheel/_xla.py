@@ -141,12 +141,14 @@ class Calls:
                 compiled functions with effects by way of Python, which takes it 0.1 ms longer.
         """
         number = np.int64(self._number)
-        shared = None if name == "init" else {0: 0}
 
         def foreign(*arguments: Any) -> tuple[Any, ...]:
             if has_effect:
                 call = jax.ffi.ffi_call(
-                    _target(name), results(), has_side_effect=True, input_output_aliases=shared
+                    _target(name),
+                    results(),
+                    has_side_effect=True,
+                    input_output_aliases=_shared(name),
                 )
                 return tuple(call(*arguments, pool=number))
             forms = tuple(results())
@@ -227,6 +229,11 @@ def _target(name: str) -> str:
     return _NAME.format(name)
 
 
+def _shared(name: str) -> dict[int, int] | None:
+    """Returns the operands whose memory a result may take: the state, unless the call has none."""
+    return None if name == "init" else {0: 0}
+
+
 #: A call without an effect of JAX's. XLA knows its effect: it neither moves, joins nor drops calls.
 _call_p = Primitive("cartwheel_call")
 _call_p.multiple_results = True
@@ -245,8 +252,9 @@ def _run(*arguments: Any, **parameters: Any) -> Any:
 
 
 def _lower(context: Any, *operands: Any, name: str, pool: np.int64, **_: Any) -> Any:
-    shared = None if name == "init" else {0: 0}
-    rule = jax.ffi.ffi_lowering(_target(name), has_side_effect=True, operand_output_aliases=shared)
+    rule = jax.ffi.ffi_lowering(
+        _target(name), has_side_effect=True, operand_output_aliases=_shared(name)
+    )
     return rule(context, *operands, pool=pool)
 
 

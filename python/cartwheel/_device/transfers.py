@@ -15,8 +15,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.errors import ForkedProcessError
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Transfers:
 
 
 #: The transfers of this process.
-_open: Living[Transfers] = Living()
+_open: ConcurrentWeakSet[Transfers] = ConcurrentWeakSet()
 
 
 def _before_fork() -> None:

@@ -26,13 +26,8 @@ def check_mode(
     """
     if mode is not wanted:
         name = wanted.name.lower()
-        advice = "Leave it out" + (
-            "."
-            if makes_all
-            else (
-                f" for environments that are made here; make others with autoreset_mode={name!r}."
-            )
-        )
+        others = f" for environments that are made here; make others with autoreset_mode={name!r}"
+        advice = f"Leave it out{'' if makes_all else others}."
         raise ValueError(
             f"{why}: autoreset_mode must be {name!r}, got {mode.name.lower()!r}. {advice}"
         )

@@ -11,10 +11,14 @@ import time
 import weakref
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import Empty
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from queue import Queue, SimpleQueue
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -62,6 +66,18 @@ def slices(seconds: float | None = None) -> Iterator[float]:
     while deadline is None or (left := deadline - time.monotonic()) > _SLICE_S:
         yield _SLICE_S
     yield max(0.0, left)
+
+
+def take(queue: Queue[T] | SimpleQueue[T], seconds: float | None = None) -> T:
+    """Takes from a queue, in :func:`slices`.
+
+    Raises:
+        queue.Empty: Nothing came in time.
+    """
+    for left in slices(seconds):
+        with contextlib.suppress(Empty):
+            return queue.get(timeout=left)
+    raise Empty
 
 
 class ProcessLock:

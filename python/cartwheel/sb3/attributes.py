@@ -64,8 +64,8 @@ class NativeRows:
         """Keeps ``envs``."""
         self._envs = envs
 
-    def has(self, name: str, rows: list[int]) -> bool:  # noqa: ARG002 - they are all alike
-        """Whether the environments have an attribute."""
+    def has(self, name: str, _: list[int]) -> bool:
+        """Whether the environments, which are all alike, have an attribute."""
         drawn = ("np_random", "np_random_seed")
         return name in _SHARED or name in drawn or name in self._envs.parameters
 
@@ -103,6 +103,6 @@ class NativeRows:
         self.set(name, value, rows)
         return [True] * len(rows)
 
-    def are_wrapped(self, wrapper: type[Any], rows: list[int]) -> list[bool]:  # noqa: ARG002
+    def are_wrapped(self, _: type[Any], rows: list[int]) -> list[bool]:
         """Whether environments have a wrapper of this class: they have none."""
         return [False] * len(rows)

@@ -103,6 +103,7 @@ def check_space(kind: str, space: Space[Any], path: str = "") -> None:
         ValueError: It has none.
     """
     place = f"the {kind} space{path} is {space}"
+    has_fixed_shape = isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete)
     if isinstance(space, Dict):
         for key, part in space.spaces.items():
             check_space(kind, part, f"{path}[{key!r}]")
@@ -116,8 +117,8 @@ def check_space(kind: str, space: Space[Any], path: str = "") -> None:
                 f"dtype, but {place}: use a Dict space"
             )
         check_space(kind, space[0], f"{path}[0]")
-    elif not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
-        raise ValueError(  # noqa: TRY004 - its type is right, and its shape is not fixed
+    elif not has_fixed_shape:
+        raise ValueError(
             f"TorchRL needs tensors of fixed shape, but {place}: wrap each environment so that it "
             "has a Box"
         )

@@ -16,9 +16,9 @@ from gymnasium import logger
 
 from cartwheel._internal.arguments import FOREVER_S, as_integer, as_timeout
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel._internal.living import Living
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.versions import keep_open
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.vector.idle import nothing_in_flight
 from cartwheel.vector.masked_rows import MaskedRows
 from cartwheel.vector.pool_owner import ActType, ObsType
@@ -93,7 +93,7 @@ class PoolVectorEnv(
                 workers.
         """
         free_in_workers(self._pool)
-        self._sources = Living()
+        self._sources = ConcurrentWeakSet()
         self._next_resets = {}
         self._attached = {}
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args, self._attached)

@@ -26,11 +26,11 @@ from __future__ import annotations
 import os
 
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
-from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 
 #: Pools whose memory is shared with worker processes.
-_sharing: Living[Pool] = Living()
+_sharing: ConcurrentWeakSet[Pool] = ConcurrentWeakSet()
 
 
 def make_private_on_fork(pool: Pool) -> None:

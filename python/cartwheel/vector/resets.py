@@ -26,8 +26,8 @@ from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel._internal.living import Living
     from cartwheel._internal.reset_arguments import ResetOptions, Seeds
+    from cartwheel._internal.weak_set import ConcurrentWeakSet
     from cartwheel.vector.state_dict import NextReset
 
 
@@ -39,7 +39,7 @@ class Resets(PoolOwner[ObsType, ActType]):
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
     #: The sources of wrappers, which get the arguments of :meth:`next_reset`.
-    _sources: Living[Any]
+    _sources: ConcurrentWeakSet[Any]
     #: What :meth:`next_reset` gave rows last; the workers know for which of them it is pending.
     _next_resets: dict[int, NextReset]
 

@@ -100,8 +100,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     observations are large, or of one allocation for all small arrays of a batch. So
     ``flags.owndata`` is false, ``resize`` in place is refused, and an array that was made read-only
     stays so. A row that is kept keeps its whole batch, and rewards or flags keep observations of up
-    to 4096 bytes; copy what is kept for long. Small arrays that nothing refers to any longer serve
-    again in a later batch, so an ``id`` comes again.
+    to 4096 bytes; copy what is kept for long. Small arrays without references are reused for a
+    later batch, so an ``id`` may be that of an earlier array.
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.

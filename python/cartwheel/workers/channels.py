@@ -7,7 +7,6 @@ one process, channels are pairs of queues.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import multiprocessing
 import pickle
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import cloudpickle
 
 from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
-from cartwheel._internal.process import slices
+from cartwheel._internal.process import take
 
 if TYPE_CHECKING:
     from cartwheel._cartwheel import Descriptor
@@ -138,18 +137,15 @@ class LocalChannel:
         """Takes the next message with at least this number, as a ``ProcessChannel`` does."""
         deadline = Deadline(timeout)
         while True:
-            found, content = self._take(deadline.left())
+            try:
+                found, content = take(self.inbox, deadline.left())
+            except queue.Empty:
+                raise multiprocessing.TimeoutError from None
             if content is _END:
                 self.inbox.put((found, content))  # for the next wait
                 raise EOFError
             if found >= number:
                 return content
-
-    def _take(self, seconds: float | None) -> tuple[int, Any]:
-        for left in slices(seconds):
-            with contextlib.suppress(queue.Empty):
-                return self.inbox.get(timeout=left)
-        raise multiprocessing.TimeoutError
 
     def hang_up(self) -> None:
         """Puts the final message into the worker's inbox: it raises ``EOFError``."""

@@ -17,9 +17,9 @@ from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
-from cartwheel._internal.living import Living
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.channels import Deadline, ProcessChannel
 from cartwheel.workers.inheritance import free_in_workers
@@ -525,7 +525,7 @@ def _kill(process: Any) -> None:
 #: Seconds that all threads together get to close their environments when the program ends. A thread
 #: that takes longer never returns: native code lets it hang until the process is gone.
 _GRACE = 1.0
-_late: Living[threading.Thread] = Living()
+_late: ConcurrentWeakSet[threading.Thread] = ConcurrentWeakSet()
 
 
 def await_at_exit(thread: threading.Thread) -> None:

@@ -23,7 +23,8 @@ from cartwheel.errors import add_note
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.process import StartProcess, check_can_start
-from cartwheel.workers.worker import Worker, serve_thread
+from cartwheel.workers.serve import serve_thread
+from cartwheel.workers.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,13 +12,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
-from cartwheel._internal.living import Living
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.workers.channels import ProcessChannel
 from cartwheel.workers.exit_codes import read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
+from cartwheel.workers.serve import serve_process
 from cartwheel.workers.stderr import Stderr
-from cartwheel.workers.worker import serve_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ _NAME = "Worker<"
 #: watch the first end, and end then, too. (Threads that need it at the same time make one each.)
 _lifelines: list[tuple[Descriptor, Descriptor]] = []
 #: The worker processes of this process.
-_workers: Living[Any] = Living()
+_workers: ConcurrentWeakSet[Any] = ConcurrentWeakSet()
 
 
 def _forget_in_child() -> None:

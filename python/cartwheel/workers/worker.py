@@ -5,17 +5,15 @@ the environments, receives resets and control calls, and sends faults and answer
 
 This file is above 500 lines because native code calls one object, with a method for each task.
 
-Workers import this file by name, so it must not import a trainer.
+Workers import this file, so it must not import a trainer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import os
 import pickle
-import signal
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,16 +22,13 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.process import name_this_thread
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel.errors import add_note
 from cartwheel.workers import attributes
 from cartwheel.workers.agents_env import AgentsEnv
-from cartwheel.workers.channels import ProcessWorkerChannel, pickled
+from cartwheel.workers.channels import pickled
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.inheritance import change_environment, free_inherited
 from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
@@ -44,15 +39,14 @@ from cartwheel.workers.retirement import (
     write_handoff,
 )
 from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
-from cartwheel.workers.stderr import keep_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
-    from socket import socket
 
+    from cartwheel._cartwheel import Descriptor, Memory
     from cartwheel._internal.arguments import EnvFn
-    from cartwheel.workers.channels import LocalWorkerChannel, WorkerEnd
+    from cartwheel.workers.channels import WorkerEnd
 
 
 class Worker:
@@ -576,97 +570,6 @@ def _pettingzoo_advice(env: Any) -> str:
         f"got {kind} environment of PettingZoo, {name}: cartwheel.ParallelVectorEnv steps "
         "environments of several agents"
     )
-
-
-def serve_thread(
-    worker: Worker,
-    channel: LocalWorkerChannel,
-    index: int,
-    env_fns: Sequence[EnvFn],
-    *,
-    spin: bool,
-) -> None:
-    """Runs a worker on this thread until it is closed."""
-    name_this_thread(f"cartwheel-w{index}")
-    try:
-        worker.introduce(env_fns)
-        setup = channel.receive()
-        if setup is None:
-            worker.close()
-            return
-        memory, make_shard = setup
-        serve(memory, index, make_shard(worker), spin=spin)
-    except EOFError:  # the caller hung up
-        worker.close()
-    except BaseException as error:  # an exception of a thread would go unnoticed
-        worker.fail(error)
-    finally:
-        channel.hang_up()  # the caller must not wait for more messages
-
-
-def serve_process(
-    end: socket,
-    other: socket | None,
-    index: int,
-    first_row: int,
-    env_fns: bytes | Sequence[EnvFn],
-    *,
-    parent: int,
-    spin: bool,
-    restart_policy: RestartPolicy,
-) -> None:
-    """Runs a worker in this process, which was started for it, until the worker is closed.
-
-    Args:
-        end: The worker's end of its socket pair.
-        other: The other end, if a fork copied it into this process.
-        index: The index of the worker.
-        first_row: The row of its first environment.
-        env_fns: The functions that make its environments, pickled unless the process was forked.
-        parent: The process that started it.
-        spin: Whether the worker may spin before it sleeps.
-        restart_policy: How failures of environments are handled.
-    """
-    if other is not None:
-        # A collection writes to every object that it visits, and what is written to is no longer
-        # shared with the caller: it would copy all objects of the caller into every worker.
-        gc.freeze()
-        other.close()
-        free_inherited()
-    # Threads of the program, which a fork does not copy, but Python would join at the end.
-    futures = sys.modules.get("concurrent.futures.thread")
-    getattr(futures, "_threads_queues", {}).clear()
-    change_environment()
-    # Ctrl-C goes to every process of the terminal, but only the caller handles it. Programs that
-    # environments start do not inherit an empty handler, but would inherit SIG_IGN.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    channel = ProcessWorkerChannel(Descriptor(end.detach()))
-    worker = Worker(channel, first_row, is_remote=True, restart_policy=restart_policy)
-    try:
-        channel.receive_bytes()  # the first message has only descriptors
-        watch_parent(parent, channel.take_descriptor())
-        keep_stderr(channel.take_descriptor())
-        if restart_policy.retires:
-            worker.may_retire(channel.take_descriptor())
-        worker.introduce(env_fns)
-        setup = channel.receive()
-        if setup is None:
-            worker.close()
-            return
-        plan, shard, resumed = setup
-        descriptors = [channel.take_descriptor() for _ in range(4)]
-        memory = worker.memory = Memory(**plan, descriptors=descriptors)
-        if resumed is not None:
-            channel.announced = resumed.pop("announced")
-            worker.resume(**resumed)
-        serve(memory, index, Shard(worker, **shard), spin=spin)
-    except EOFError:  # the caller gave up
-        worker.close()
-    except BaseException as error:
-        if worker.serving:
-            raise  # the caller does not wait for a message: it finds this process dead
-        worker.fail(error)
-        channel.close()
 
 
 def called(env: gym.Env[Any, Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import os
 import queue
 import threading
@@ -11,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.process import name_this_thread, slices, uninterrupted
+from cartwheel._internal.process import name_this_thread, take, uninterrupted
 from cartwheel.errors import ForkedProcessError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 
@@ -90,15 +89,7 @@ class Background:
                     )
                 self._start()  # also where an interrupted `stop` ends the thread after all
                 self._waiting += 1
-            self._await_news()
-
-    def _await_news(self, seconds: float | None = None) -> bool:
-        """Waits for the other side; returns whether there are news."""
-        for left in slices(seconds):
-            with contextlib.suppress(queue.Empty):
-                self._news.get(timeout=left)
-                return True
-        return False
+            take(self._news)
 
     def _take_error(self) -> BaseException:
         error, self._error = self._error, None
@@ -124,11 +115,13 @@ class Background:
                     thread, self._thread = self._thread, None
                     break
                 self._waiting += 1
-            if not self._await_news(max(deadline - time.monotonic(), 0.0)):
+            try:
+                take(self._news, max(deadline - time.monotonic(), 0.0))
+            except queue.Empty:
                 raise RuntimeError(
                     f"the collector's thread is still in a call of the policy or of the "
                     f"environments after {GRACE:.0f} seconds: end that call first"
-                )
+                ) from None
         if thread is not None and thread.ident is not None:  # it was started
             thread.join(GRACE)
 

@@ -28,7 +28,7 @@ unsafe extern "C" {
 ///
 /// # Errors
 ///
-/// There is no memory left.
+/// The system is out of memory.
 pub fn call_around_forks(before: ForkHandler, after: ForkHandler) -> io::Result<()> {
     // SAFETY: functions without arguments, which stay (invariant 1).
     match unsafe { pthread_atfork(Some(before), Some(after), Some(after)) } {

@@ -229,7 +229,7 @@ impl Block {
     }
 }
 
-/// The blocks of the last batches. Their memory, and their arrays as objects, serve again as soon as no
+/// The blocks of the last batches. Their memory, and their arrays as objects, are reused as soon as no
 /// other code has any of a block's: to make and free them takes longer than a step of a few rows. A
 /// program that keeps its batches gets new ones.
 #[derive(Debug, Default)]
@@ -284,7 +284,7 @@ impl Blocks {
         self.last = (self.last + 1) % KEPT;
         let oldest = &mut self.kept[self.last];
         let arrays = oldest.arrays.take().unwrap_or_default();
-        arrays.borrow_mut().clear(); // its memory serves again, for others
+        arrays.borrow_mut().clear(); // the memory of the list is reused
         block.arrays = Some(arrays);
         *oldest = block;
         Ok(())

@@ -57,7 +57,8 @@ impl SmallIntegers {
         }
         let mut found = Vec::with_capacity(elements.len() / dtype.size());
         for element in elements.chunks_exact(dtype.size()) {
-            let Some(kept) = self.scalars.get_mut(small(dtype, element)) else { return Ok(None) };
+            let Some(integer) = as_index(dtype, element) else { return Ok(None) };
+            let Some(kept) = self.scalars.get_mut(integer) else { return Ok(None) };
             if kept.is_none() {
                 let scalar = item(&from_bytes(py, dtype, Some(1), &[], element)?, 0)?;
                 *kept = Some(scalar.unbind());
@@ -68,14 +69,13 @@ impl SmallIntegers {
     }
 }
 
-/// An integer as an index; the last of all for a negative one, or for another dtype.
-fn small(dtype: DType, element: &[u8]) -> usize {
-    let integer = match (dtype, element.try_into(), element.try_into()) {
-        (DType::I64, Ok(bytes), _) => i64::from_ne_bytes(bytes),
-        (DType::I32, _, Ok(bytes)) => i32::from_ne_bytes(bytes).into(),
-        _ => -1,
-    };
-    usize::try_from(integer).unwrap_or(usize::MAX)
+/// An integer that is not negative, as an index.
+fn as_index(dtype: DType, element: &[u8]) -> Option<usize> {
+    match dtype {
+        DType::I64 => i64::from_ne_bytes(element.try_into().ok()?).try_into().ok(),
+        DType::I32 => i32::from_ne_bytes(element.try_into().ok()?).try_into().ok(),
+        _ => None,
+    }
 }
 
 impl<'py> Actions<'py> {

@@ -1,4 +1,4 @@
-"""A pool gives the arrays of an earlier batch again, and only those without references."""
+"""A pool reuses the arrays of an earlier batch, and only those without other references."""
 
 import ctypes
 import gc
@@ -23,7 +23,7 @@ from tests.support.repetitions import times
 
 #: Counts of references say who has an array only where one thread at a time changes them.
 NEEDS_THE_GIL = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nothing serves again without the GIL"
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nothing is reused without the GIL"
 )
 #: The maximum number of batches whose arrays a pool keeps.
 KEPT = 3

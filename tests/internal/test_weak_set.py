@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from cartwheel._internal.living import Living
+from cartwheel._internal.weak_set import ConcurrentWeakSet
 
 
 class Object:
@@ -13,7 +13,7 @@ class Object:
 
 
 def test_objects_are_there_until_they_are_collected():
-    living, one, other = Living(), Object(), Object()
+    living, one, other = ConcurrentWeakSet(), Object(), Object()
     for each in (one, other, one):
         living.add(each)
     assert set(living) == {one, other}
@@ -28,7 +28,7 @@ def test_objects_are_there_until_they_are_collected():
 @pytest.mark.parametrize("collected", [False, True])
 def test_another_thread_may_add_and_drop_during_an_iteration(collected):
     """A ``WeakSet`` fails here: its ``__iter__`` is Python, so others run between two objects."""
-    living, kept = Living(), [Object() for _ in range(3)]
+    living, kept = ConcurrentWeakSet(), [Object() for _ in range(3)]
     for each in kept:
         living.add(each)
 

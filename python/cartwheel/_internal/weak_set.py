@@ -1,4 +1,4 @@
-"""The living objects of a kind."""
+"""A set of weak references for several threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Living(Generic[T]):
+class ConcurrentWeakSet(Generic[T]):
     """A set of weak references, which threads may change while another one iterates.
 
     The iteration over a ``weakref.WeakSet``, also that of ``list`` and ``copy``, raises a
