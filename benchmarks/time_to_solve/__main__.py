@@ -131,13 +131,18 @@ def main() -> None:
         sys.exit("\n".join(["without a result:", *(", ".join(map(str, cell)) for cell in failed)]))
 
 
+def was_cut_off(result: dict[str, Any], max_seconds: float) -> bool:
+    """Whether a shorter limit than this one ended the training."""
+    limit: float = result["max_seconds"]
+    return limit < max_seconds and result["seconds"] >= limit
+
+
 def run_missing(options: argparse.Namespace, results: list[dict[str, Any]]) -> list[Cell]:
     """Adds what is missing to the results and to the file; returns the trainings that failed."""
-    # What a shorter limit has cut off is missing too.
     have = {
         tuple(result[name] for name in KEYS)
         for result in results
-        if result["solved"] or not result["seconds"] >= result["max_seconds"] < options.max_seconds
+        if result["solved"] or not was_cut_off(result, options.max_seconds)
     }
     # Seeds are outermost, so that a run that is cut short has every kind of training.
     wanted = itertools.product(options.seeds, options.tasks, options.trainers, options.vectors)

@@ -11,7 +11,7 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.workers import worker
+from cartwheel.workers import serve
 from cartwheel.workers.faults import Fault
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
@@ -194,7 +194,7 @@ def raising(error):
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), SystemExit(3), KeyboardInterrupt()])
 def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
-    monkeypatch.setattr(worker, "serve", raising(error))
+    monkeypatch.setattr(serve, "serve", raising(error))
     kind = type(error)
     if broken.executor == "process" and not isinstance(error, Exception):
         kind = cartwheel.RemoteEnvError
@@ -204,7 +204,7 @@ def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, monkeypatch):
-    monkeypatch.setattr(worker, "serve", raising(RuntimeError("broken")))
+    monkeypatch.setattr(serve, "serve", raising(RuntimeError("broken")))
     monkeypatch.setattr(Fault, "from_exception", raising(MemoryError("no memory to say it")))
     with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
         broken()
