@@ -22,7 +22,7 @@ it. They get the vector environment instead of the one that they make, and ``ppo
 methods of Gym 0.23, for which it was written.
 
 Every result is kept in the JSON file at once. A run goes on with what is missing there, also after
-Ctrl-C, and draws the chart from all. A training that a shorter ``--max-seconds`` ended is missing.
+Ctrl-C, and draws the charts from all. A training that a shorter ``--max-seconds`` ended is missing.
 Results do not know the settings in ``tasks.py``: remove those of a task whose settings changed.
 """
 
@@ -43,7 +43,7 @@ from typing import Any, TypeAlias
 from benchmarks.time_to_solve.chart import draw
 from benchmarks.time_to_solve.tables import filled, table
 from benchmarks.time_to_solve.tasks import TASKS, TRAINERS, VECTORS
-from cartwheel.bench.command import output_file, positive
+from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ def main() -> None:
         metavar="FILE",
         help="the results (%(default)s)",
     )
-    add("--chart", type=output_file, metavar="FILE.png", help="a picture of all results")
+    add("--charts", type=Path, metavar="FOLDER", help="for a picture of the results of each task")
     add(
         "--page", type=Path, metavar="FILE.md", help="run nothing: write the table of docs/speed.md"
     )
@@ -125,8 +125,10 @@ def main() -> None:
     else:
         failed = run_missing(options, results)
         print(table(results))
-    if options.chart and results:
-        draw(results, options.chart)
+    if options.charts:
+        options.charts.mkdir(parents=True, exist_ok=True)
+        for path in draw(results, options.charts):
+            print(path)
     if failed:
         sys.exit("\n".join(["without a result:", *(", ".join(map(str, cell)) for cell in failed)]))
 
@@ -160,7 +162,8 @@ def run_missing(options: argparse.Namespace, results: list[dict[str, Any]]) -> l
         results[:] = [*kept, result]
         written = options.json.with_suffix(".part")
         written.parent.mkdir(parents=True, exist_ok=True)
-        written.write_text(json.dumps(results, indent=1))
+        lines = ",\n".join(map(json.dumps, results))
+        written.write_text(f"[\n{lines}\n]\n")
         written.replace(options.json)
     return failed
 

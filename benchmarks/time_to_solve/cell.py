@@ -41,9 +41,8 @@ def main() -> None:
         "max_seconds": options.max_seconds,
         "solved": score.is_solved,
         "steps": score.steps,
-        "seconds": score.curve[-1][0],
+        "seconds": score.shown_s,
         "environment_seconds": score.environment_s,
-        "curve": [[round(second, 2), step, mean] for second, step, mean in score.curve],
         "machine": platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
     }

@@ -1,4 +1,4 @@
-"""The chart: a panel for each task, a bar for each trainer and vector environment."""
+"""The charts: one for each task, with a bar for each trainer and vector environment."""
 
 from __future__ import annotations
 
@@ -17,22 +17,28 @@ INK = "#6e7681"  # readable on a white page and on a black one
 ENVIRONMENTS, LEARNER, OWN = "#e09f3e", "#9aa5b1", "#1b9aaa"
 
 
-def draw(results: list[dict[str, Any]], path: Path) -> None:
-    """Writes the chart: the median of the seeds, and a dot for each seed, hollow if not solved."""
-    tasks = [name for name in TASKS if any(result["task"] == name for result in results)]
-    columns = min(2, len(tasks))
-    rows = -(-len(tasks) // columns)
-    figure = Figure(figsize=(5.2 * columns, 3.9 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axes, name in zip(panels, tasks, strict=False):
-        _panel(axes, name, [result for result in results if result["task"] == name])
-    for axes in panels[len(tasks) :]:
-        axes.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=INK
-    )
-    figure.savefig(path, dpi=150, transparent=True)
+def draw(results: list[dict[str, Any]], folder: Path) -> list[Path]:
+    """Writes a chart for each task that has results.
+
+    A bar is the median of the seeds, and each seed a dot, hollow if it has not solved the task.
+    """
+    paths = []
+    for name in TASKS:
+        of = [result for result in results if result["task"] == name]
+        if not of:
+            continue
+        bars = len({(result["trainer"], result["vector"]) for result in of})
+        figure = Figure(figsize=(5.2, 1.1 + 0.2 * bars), layout="constrained")
+        axes = figure.subplots()
+        _panel(axes, name, of)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=INK
+        )
+        path = folder / f"time-to-solve-{name.lower()}.png"
+        figure.savefig(path, dpi=150, transparent=True)
+        paths.append(path)
+    return paths
 
 
 def _panel(axes: Any, name: str, results: list[dict[str, Any]]) -> None:

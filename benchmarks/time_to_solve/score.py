@@ -29,13 +29,13 @@ class Score:
         steps: Steps of all rows together.
         environment_s: Seconds in which environments were made, and the trainer waited for them.
         is_solved: Whether the mean return of 100 episodes has reached the threshold.
-        curve: Seconds, steps and mean return of the last episodes, at most once a second.
+        shown_s: Seconds at the line that was shown last: those of the training, once it is over.
     """
 
     def __init__(self, threshold: float, max_steps: int, max_seconds: float, label: str) -> None:
         """Starts the clock."""
         self.steps, self.environment_s, self.is_solved = 0, 0.0, False
-        self.curve: list[tuple[float, int, float]] = []
+        self.shown_s = float("-inf")
         self._threshold, self._max_steps, self._max_seconds = threshold, max_steps, max_seconds
         self._label = label
         self._returns: collections.deque[float] = collections.deque(maxlen=EPISODES)
@@ -77,8 +77,8 @@ class Score:
             self.is_solved = len(self._returns) == EPISODES and self.mean >= self._threshold
         seconds = self.seconds
         over = self.is_solved or self.steps >= self._max_steps or seconds >= self._max_seconds
-        if over or not self.curve or seconds - self.curve[-1][0] >= 1:
-            self.curve.append((seconds, self.steps, self.mean))
+        if over or seconds - self.shown_s >= 1:
+            self.shown_s = seconds
             text = f"{self._label}: {self.steps:,} steps, {seconds:.0f} s, mean {self.mean:.2f}"
             print(f"\r{text:<79}", end="", file=sys.stderr, flush=True)
         if over:

@@ -46,7 +46,7 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def filled(text: str, results: list[dict[str, Any]]) -> str:
-    """The text of ``docs/speed.md`` with a new table.
+    """The text of ``docs/speed.md`` with a new table, whose other rows stay as they are.
 
     Raises:
         ValueError: It has no such table.
@@ -56,13 +56,15 @@ def filled(text: str, results: list[dict[str, Any]]) -> str:
         raise ValueError("the page has no table of tasks, trainers and numbers of environments")
     lines = rest.splitlines(keepends=True)
     end = next((i for i, line in enumerate(lines[1:], 1) if line[0] != "|"), len(lines))
-    return f"{head}{_page_table(results)}\n{''.join(lines[end:])}"
+    rows = [line.rstrip("\n") for line in lines[2:end]]
+    return f"{head}{_page_table(results, rows)}\n{''.join(lines[end:])}"
 
 
-def _page_table(results: list[dict[str, Any]]) -> str:
+def _page_table(results: list[dict[str, Any]], old: list[str]) -> str:
     """A row for each task and trainer, the fastest vector environment bold.
 
-    A cell says how many seeds have solved the task where that is not every one of three.
+    A cell says how many seeds have solved the task where that is not every one of three. Tasks and
+    trainers without results have their old row.
     """
     lines = [
         f"| task | trainer | environments | {' | '.join(COLUMNS.values())} |",
@@ -71,7 +73,15 @@ def _page_table(results: list[dict[str, Any]]) -> str:
     for name, trainer in itertools.product(TASKS, TRAINERS):
         found = {vector: _of(results, name, trainer, vector) for vector in COLUMNS}
         middles = {vector: median(of) for vector, of in found.items() if of}
+        task = TASKS[name]
+        title = {
+            "cleanrl": f"CleanRL's `{task.cleanrl[0]}.py`",
+            "sb3": "Stable-Baselines3",
+            "examples": f"`examples/{task.example[0]}.py`",
+        }[trainer]
+        start = f"| {name} | {title} | {task.rows[trainer]} |"
         if not middles:
+            lines += [row for row in old if row.startswith(start)]
             continue
         solved = [vector for vector in middles if middles[vector]["solved"]]
         best = min(solved, key=lambda vector: middles[vector]["seconds"], default=None)
@@ -86,13 +96,7 @@ def _page_table(results: list[dict[str, Any]]) -> str:
             seeds = "" if count == len(of) == 3 else f", {count} of {len(of)}"
             more = "" if middles[vector]["solved"] else "> "
             cells.append(f"{more}{seconds} ({100 * learner(middles[vector]):.0f} %{seeds})")
-        task = TASKS[name]
-        title = {
-            "cleanrl": f"CleanRL's `{task.cleanrl[0]}.py`",
-            "sb3": "Stable-Baselines3",
-            "examples": f"`examples/{task.example[0]}.py`",
-        }[trainer]
-        lines.append(f"| {name} | {title} | {task.rows[trainer]} | {' | '.join(cells)} |")
+        lines.append(f"{start} {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
