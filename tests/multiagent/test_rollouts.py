@@ -183,7 +183,7 @@ def test_last_observations_of_agents_are_kept_for_values():
     assert rollout.truncated[2].tolist() == [False, False, True]
 
 
-def test_what_cannot_be_collected_is_refused_with_a_way():
+def test_what_cannot_be_collected_or_evaluated_is_refused_with_a_way():
     with cartwheel.ParallelVectorEnv(
         [Walkers], autoreset_mode="disabled", executor="inline"
     ) as envs:
@@ -196,5 +196,7 @@ def test_what_cannot_be_collected_is_refused_with_a_way():
     with cartwheel.ParallelVectorEnv([Walkers], executor="inline") as envs:
         with pytest.raises(ValueError, match="count episodes of rows"):
             cartwheel.Collector(envs.as_rows(), halves, num_episodes=3)
+        with pytest.raises(TypeError, match="pass the ParallelVectorEnv"):
+            cartwheel.evaluate(envs.as_rows(), halves)
         with pytest.raises(TypeError, match="order='free'"):
             cartwheel.Collector(envs.as_rows(), halves, 3, order="free")
