@@ -372,6 +372,11 @@ class RecordEpisode(VectorWrapper):
             elif self._source.autoreset_mode == AutoresetMode.SAME_STEP:
                 finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
+                lost = steps & over  # the infos of some may be lost with their worker
+                if finals is not None:
+                    lost[finals.places] = False
+                self._cut_short(rows[lost])
+                steps &= ~lost
         if self._videos is not None:
             self._videos.draw(self._steps, rows, steps, begins)
         if steps.any():
