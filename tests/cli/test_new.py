@@ -122,6 +122,8 @@ def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_written(tmp_path, n
         (["maze", "--path", "there"], "--path 'there' has no rust/cartwheel: name a clone"),
         (["maze", "--rev", "abc"], "--rev is the commit of --git URL, which is not given"),
         (["maze", "--path", "a", "--git", "b"], "not allowed with argument --path"),
+        (["maze", "--git", ""], "--git is empty"),
+        (["maze", "--git", "b", "--rev", ""], "--rev is empty"),
         (["there/file/maze", "--path", str(ROOT)], "Not a directory"),
     ],
 )

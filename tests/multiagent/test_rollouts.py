@@ -97,6 +97,81 @@ def test_advantages_and_returns_are_those_of_the_episodes_of_each_agent(mode):
     assert not rollout.valid.all()
 
 
+class Quiet(Halting):
+    """Walker 1 begins without an observation."""
+
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        del observations["walker_1"]
+        return observations, infos
+
+
+def seen_by(of):
+    """The observation of an agent; zeros of one that has none."""
+    return [0.0] * 3 if of["observation"] is None else of["observation"].tolist()
+
+
+@pytest.mark.parametrize("steps", [1, 7, 21])
+@pytest.mark.parametrize("made", [Halting, Quiet])
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_parts_of_rollouts_and_beginnings_are_those_of_each_agent(mode, made, steps):
+    """Transitions, episodes and marks, also where episodes go on in the next rollout."""
+    firsts = []
+
+    def policy(observations, env_index, first):
+        firsts.append(first)
+        assert env_index.tolist() == list(range(6))
+        return halves(observations)
+
+    with cartwheel.ParallelVectorEnv([made] * 2, autoreset_mode=mode, executor="inline") as envs:
+        collector = cartwheel.Collector(
+            envs.as_rows(), policy, steps, recurrent=True, seed=0, progress=False
+        )
+        moves, ended, rollouts = [[] for _ in range(6)], [[] for _ in range(6)], []
+        while len(firsts) < 42:
+            rollouts.append(rollout := collector.collect())
+            assert rollout.windows(3).valid.sum() == rollout.valid.sum()
+            found = rollout.transitions()
+            for place, row in enumerate(found.env_index):
+                observations = found.observations[place], found.next_observations[place]
+                flags = found.terminated[place], found.truncated[place]
+                moves[row].append(
+                    (*(one.tolist() for one in observations), found.rewards[place], *flags)
+                )
+            for one in rollout.episodes(complete_only=True):
+                flags = one.terminated, one.truncated
+                ended[one.env_index].append((one.length, one.episode_return, *flags))
+        alone = [Alone(made(), envs.autoreset_mode) for _ in range(2)]
+    wanted, whole, began = [[] for _ in range(6)], [[] for _ in range(6)], []
+    shown = [env.reset(seed) for seed, env in enumerate(alone)]
+    running = [[] for _ in range(6)]
+    for _ in range(42):
+        marks = np.zeros(6, np.bool_)
+        for number, env in enumerate(alone):
+            before = shown[number]
+            after = shown[number] = env.step({name: half_of(of) for name, of in before.items()})
+            for place, (name, of) in enumerate(after.items()):
+                if not of["acted"]:
+                    continue
+                row = 3 * number + place
+                marks[row] = not running[row]
+                last, flags = (after.final or after)[name], (of["terminated"], of["truncated"])
+                wanted[row].append((seen_by(before[name]), seen_by(last), of["reward"], *flags))
+                running[row].append(of["reward"])
+                if any(flags):
+                    whole[row].append((len(running[row]), sum(running[row]), *flags))
+                    running[row] = []
+        began.append(marks)
+    assert moves == wanted
+    assert ended == whole
+    assert all(whole)
+    valid = np.concatenate([rollout.valid for rollout in rollouts])
+    assert not valid.all()
+    np.testing.assert_array_equal(np.array(firsts)[valid], np.array(began)[valid])
+    marked = np.concatenate([rollout.is_first[:-1] for rollout in rollouts])
+    np.testing.assert_array_equal(marked, firsts)
+
+
 def test_last_observations_of_agents_are_kept_for_values():
     with cartwheel.ParallelVectorEnv(
         [Walkers], autoreset_mode="same_step", executor="inline", max_episode_steps=3
@@ -108,7 +183,7 @@ def test_last_observations_of_agents_are_kept_for_values():
     assert rollout.truncated[2].tolist() == [False, False, True]
 
 
-def test_what_cannot_be_collected_is_refused_with_a_way():
+def test_what_cannot_be_collected_or_evaluated_is_refused_with_a_way():
     with cartwheel.ParallelVectorEnv(
         [Walkers], autoreset_mode="disabled", executor="inline"
     ) as envs:
@@ -121,7 +196,7 @@ def test_what_cannot_be_collected_is_refused_with_a_way():
     with cartwheel.ParallelVectorEnv([Walkers], executor="inline") as envs:
         with pytest.raises(ValueError, match="count episodes of rows"):
             cartwheel.Collector(envs.as_rows(), halves, num_episodes=3)
-        with pytest.raises(ValueError, match="keep states by"):
-            cartwheel.Collector(envs.as_rows(), halves, 3, recurrent=True)
+        with pytest.raises(TypeError, match="pass the ParallelVectorEnv"):
+            cartwheel.evaluate(envs.as_rows(), halves)
         with pytest.raises(TypeError, match="order='free'"):
             cartwheel.Collector(envs.as_rows(), halves, 3, order="free")

@@ -3,8 +3,10 @@
 import os
 import resource
 import signal
+from functools import partial
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 
 import cartwheel
@@ -60,6 +62,27 @@ def record_on_a_full_disk(folder, form):
         except OSError as error:  # noqa: PERF203 - each call tells
             told.append(str(error))
     tell(errors=told, steps=steps, is_closed=envs.unwrapped.closed)
+
+
+@program
+def record_in_a_forked_child(folder):
+    """Records; a forked child steps its copy of Gymnasium's environments for a while."""
+    envs = gym.vector.SyncVectorEnv([partial(gym.make, "CartPole-v1")] * 2)
+    envs = RecordEpisode(envs, folder, trajectory_name="t", save_video=False, queue_mb=1e-6)
+    stepping = play(envs)
+    for _ in range(100):
+        next(stepping)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # for a child that hangs
+        for _ in range(300):
+            next(stepping)
+        envs.flush()
+        envs.close()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    envs.close()
+    tell(child=status)
 
 
 @program

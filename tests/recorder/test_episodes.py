@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+import cartwheel
 from cartwheel.recorder import RecordEpisode
+from cartwheel.wrappers import VectorWrapper
 from tests.support import repetitions
 from tests.support.comparison import assert_identical
+from tests.support.environments import transcripts
 from tests.support.recordings import assert_recorded, expected_episodes, recorded_episodes
 from tests.support.wrapping import N, S, Script, alone, assert_traces, build, drive, settings_of
 
@@ -39,6 +42,36 @@ def test_files_have_the_true_episodes_of_every_row(environment, tmp_path):
         assert_traces(driven, traces)
         rows = recorded_episodes(folder, 3)
         assert_recorded(rows, expected_episodes(driven, SCRIPT, space))
+
+
+class LosingFinals(VectorWrapper):
+    """Loses the infos of row 0 where its episode ends, as with a worker that dies then."""
+
+    def transform(self, batch):
+        finals = batch.infos.get("final_obs")
+        if finals is not None:
+            mask = batch.infos["_final_obs"] & (batch.rows > 0)
+            lost = batch.infos["_final_obs"] & ~mask
+            batch.add_info("infos_lost", lost, lost)
+            batch.add_info("final_obs", np.where(mask, finals, None), mask)
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_a_step_whose_final_observation_was_lost_is_not_written(tmp_path, truncates):
+    flags = {"terminates": not truncates, "truncates": truncates}
+    envs = cartwheel.VectorEnv(
+        transcripts(3, 3, **flags), executor="inline", autoreset_mode="same_step"
+    )
+    recorder = record(LosingFinals(envs), tmp_path)
+    recorder.reset(seed=1)
+    for _ in range(6):
+        recorder.step([1, 1])
+    recorder.close()
+    cut, whole = recorded_episodes(tmp_path, 2)
+    assert [arrays["obs"].ravel().tolist() for arrays, _ in cut] == [[0, 1, 2]] * 2
+    assert [arrays["obs"].ravel().tolist() for arrays, _ in whole] == [[0, 1, 2, 3]] * 2
+    assert not any(about["terminated"] or about["truncated"] for _, about in cut)
+    assert all(about["terminated"] or about["truncated"] for _, about in whole)
 
 
 def test_failed_steps_are_not_written(tmp_path):

@@ -3,6 +3,7 @@
 
 import json
 import warnings
+from functools import partial
 
 import gymnasium as gym
 import h5py
@@ -99,6 +100,22 @@ def test_keys_of_every_kind_have_their_names(tmp_path, mode):
             "deep": {"_hidden": steps + 3, "x": {"y": steps + 4}, "0": steps + 5},
         },
     )
+
+
+def test_a_final_info_of_another_dtype_leaves_those_of_other_rows_as_they_are(tmp_path):
+    def make(length):
+        return TellingEnv(lambda t: {"score": 1 if t == length else 0.5} if t else {}, length)
+
+    env_fns = [partial(make, length) for length in (1, 3)]
+    envs = cartwheel.VectorEnv(env_fns, executor="inline", autoreset_mode=S)
+    envs = RecordEpisode(envs, tmp_path, trajectory_name="demo", save_video=False, format="minari")
+    envs.reset(seed=3)
+    for _ in range(3):
+        envs.step([0, 0])
+    envs.close()
+    file = read_h5(tmp_path / "demo-v0" / "data" / "main_data.hdf5")
+    scores = [episode["infos"]["score"][1:].tolist() for episode in file.values()]
+    assert sorted(scores) == [[0.5, 0.5, 1.0], [1.0], [1.0], [1.0]]
 
 
 LEFT_OUT = {

@@ -17,6 +17,7 @@ from cartwheel.recorder import RecordEpisode, TrajectoryDataset, writer
 from cartwheel.recorder.layouts import ManiSkillFiles
 from cartwheel.wrappers import RescaleObservation
 from tests.support.environments import SamplingEnv
+from tests.support.interrupts import ANY_MOMENT, interrupted_at
 from tests.support.painting import PaintingEnv
 from tests.support.programs import run_program
 from tests.support.recordings import read_h5, recorded_episodes
@@ -98,6 +99,12 @@ def test_a_program_that_does_not_close_ends_with_complete_files(tmp_path):
     assert len(TrajectoryDataset(tmp_path / "t-v0.h5").episodes) > 20
 
 
+def test_a_forked_child_steps_and_writes_nothing(tmp_path):
+    """The thread that writes lives in the parent; the queue would stay full."""
+    assert run_program("record_in_a_forked_child", tmp_path)["child"] == 0
+    assert 100 < len(TrajectoryDataset(tmp_path / "t.h5")) <= 200  # the steps of the parent
+
+
 def test_an_interrupted_program_leaves_whole_videos_only(tmp_path):
     assert run_program("film_until_interrupted", tmp_path)["parts"] > 0
     videos = sorted(path.name for path in tmp_path.glob("*.mp4"))
@@ -139,6 +146,29 @@ def test_a_full_queue_makes_steps_wait_and_drops_nothing(tmp_path, monkeypatch):
     recorder.close()
     rows = recorded_episodes(tmp_path, 2)
     assert [sum(about["elapsed_steps"] for _, about in row) for row in rows] == [45, 48]
+
+
+@ANY_MOMENT
+def test_ctrl_c_in_a_condition_is_raised_and_the_recording_goes_on(tmp_path, monkeypatch):
+    """Within a condition, whose lock could stay held."""
+    files = (threading.__file__.removesuffix(".py"),)
+    for line in range(1, 60):
+        gate = Gate(monkeypatch)
+        recorder = record(tmp_path, queue_mb=1e-6, trajectory_name=f"t{line}")
+        recorder.reset()
+        walk(recorder, 4)
+        threading.Timer(0.05, gate.opened.set).start()
+        came = interrupted_at(line, partial(walk, recorder, 8), files)
+        gate.opened.set()
+        closing = threading.Thread(target=recorder.close)
+        closing.start()
+        closing.join(30)
+        assert not closing.is_alive(), line
+        with h5py.File(tmp_path / f"t{line}.h5") as file:
+            assert all(whole(group) for group in file.values())
+        if not came:
+            break
+    assert line > 1
 
 
 def test_an_error_of_the_thread_is_raised_by_the_next_call_and_by_close(tmp_path, monkeypatch):

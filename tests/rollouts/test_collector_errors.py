@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from gymnasium.wrappers.vector import DictInfoToList, TransformAction
 
 import cartwheel
+from cartwheel.wrappers import NormalizeObservation
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
@@ -86,12 +87,17 @@ def test_a_mistake_of_the_policy_loses_nothing(mode, wrong):
             assert_same(rollout, wanted)
 
 
+WRAPPERS = {"none": lambda envs: envs, "one that changes steps": NormalizeObservation}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("num_envs", [3, 300])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_refused_actions_lose_nothing(mode, num_envs):
+def test_refused_actions_lose_nothing(mode, num_envs, wrapper):
     """Native environments refuse actions out of range. With 300 rows, observations are views."""
     envs, twin = (
-        cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=mode) for _ in range(2)
+        WRAPPERS[wrapper](cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=mode))
+        for _ in range(2)
     )
     calls = iter(range(1000))
 
@@ -244,6 +250,15 @@ def test_infos_that_are_lists_are_refused_early(wrapper, most, mode, build):
     assert rollout.is_first[0].all()
     assert cartwheel.evaluate(envs, ones).lengths.tolist() == [[1], [4]]
     envs.close()
+
+
+@pytest.mark.parametrize("options", [{"reset_mask": np.arange(5) < 2}, {"env_index": [0]}])
+def test_a_reset_of_some_rows_is_refused_and_changes_nothing(options):
+    with collector_of("NEXT_STEP", 5) as collector, collector_of("NEXT_STEP", 5) as other:
+        assert_same(collector.collect(), other.collect())
+        with pytest.raises(ValueError, match="`options` must not choose rows, got"):
+            collector.reset(options=options)
+        assert_same(collector.collect(), other.collect())
 
 
 def test_seeds_and_options_reach_the_resets():

@@ -4,9 +4,14 @@ import collections
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict
+from gymnasium.vector import AutoresetMode
 
+import cartwheel
 from tests.support.collecting import assert_same, collector_of, states_of
 from tests.support.comparison import assert_identical
+from tests.support.environments import samplers
+from tests.support.executors import INLINE
 from tests.support.simulated_rollouts import FROZEN, MODES, episodes, rollouts
 
 RESTARTING = [mode for mode in MODES if mode != FROZEN]
@@ -253,3 +258,18 @@ def test_invalid_arguments_of_parts_are_refused():
     rollout.extras["wrong"] = np.zeros((STEPS + 1, 5))
     with pytest.raises(ValueError, match=r"extra `wrong` must have shape \(23, 5, '…'\), got"):
         rollout.flatten()
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_inputs_of_values_have_parts_without_numbers(mode):
+    space = Dict(empty=Box(-1, 1, (0,)), full=Box(-1, 1, (2,)))
+    with INLINE(samplers(space, 2), autoreset_mode=mode) as envs:
+        rollout = cartwheel.Collector(
+            envs, lambda seen: np.zeros(len(seen["full"]), int), 6
+        ).collect()
+    rows = 7 * 2 + len(rollout.final_index)
+    inputs = rollout.value_inputs()
+    assert {key: part.shape for key, part in inputs.items()} == {
+        "empty": (rows, 0),
+        "full": (rows, 2),
+    }

@@ -98,6 +98,22 @@ def test_length_and_order_may_differ():
         each.envs.close()
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_state_of_more_groups_continues_in_fewer(groups):
+    collector = build(N, num_steps=4, order="groups", groups=4, normalizes=False)
+    other = build(N, num_steps=4, order="groups", groups=groups, normalizes=False)
+    collector.policy = other.policy = lambda observations: (observations[:, 0] > 0).astype(int)
+    collector.collect()
+    other.load_state_dict(collector.state_dict())
+    for _ in range(2):
+        expected, rollout = collector.collect(), other.collect()
+        for name in PARTS:
+            np.testing.assert_array_equal(getattr(rollout, name), getattr(expected, name))
+    for each in (collector, other):
+        each.close()
+        each.envs.close()
+
+
 def test_an_unused_seed_is_used_after_a_load():
     collector, other = build(N, num_steps=4), build(N, num_steps=4)
     state = collector.state_dict()

@@ -1,5 +1,7 @@
 """Functions and arguments that do not fit are refused before anything is stepped, with values."""
 
+import re
+
 import numpy as np
 import pytest
 from gymnasium.error import InvalidBound
@@ -7,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from cartwheel import wrappers
 from tests.support.comparison import assert_identical
-from tests.support.environments import samplers
+from tests.support.environments import SamplingEnv, samplers
 from tests.support.executors import INLINE
 from tests.support.wrapping import D, N, S, build
 
@@ -168,6 +170,24 @@ def test_wrong_bounds_of_actions(pendulum):
         wrappers.RescaleAction(pendulum, 1, -1)
     with pytest.raises(InvalidBound, match="no inverse where they are equal: got 1 and 1"):
         wrappers.RescaleAction(pendulum, 1, 1)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 1), (1, 1), (4, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("ClipAction", ()), ("RescaleAction", (-2.0, 2.0))]
+)
+def test_actions_of_another_shape_are_refused_and_not_repeated(name, arguments, shape):
+    """Also those that NumPy would repeat for the bounds."""
+    made = build("inline", lambda: SamplingEnv(Discrete(2), action_space=Box(-1, 1, (2,))), S)
+    envs = getattr(wrappers, name)(made, *arguments)
+    envs.reset(seed=1)
+    with pytest.raises(
+        ValueError, match=rf"of shape \(2,\) .* 3 rows, got .* {re.escape(str(shape))}"
+    ):
+        envs.step(np.zeros(shape, np.float32))
+    assert untouched(envs)
+    envs.step(np.zeros((3, 2), np.float32))
+    envs.close()
 
 
 def test_wrong_keys_and_spaces():

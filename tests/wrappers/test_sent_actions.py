@@ -4,12 +4,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 from gymnasium.vector import AsyncVectorEnv
 
 from cartwheel.wrappers import DelayAction, SmoothAction, StickyAction
 from tests.contract.expected import GOLDEN, mixed
 from tests.support.comparison import assert_identical
+from tests.support.environments import SamplingEnv
 from tests.support.wrapping import (
     Builds,
     S,
@@ -303,11 +304,23 @@ def test_actions_without_a_fixed_shape_are_refused(wrap):
     envs.close()
 
 
-def test_actions_that_are_nested_otherwise_are_refused():
-    envs = DelayAction(build("inline", Echo, num_envs=2), 1)
+@pytest.mark.parametrize(
+    ("space", "actions", "text"),
+    [
+        (Dict(a=Discrete(3), b=Discrete(3)), {"a": [0, 1]}, "must be nested as the space Dict"),
+        (Tuple([Discrete(3)]), ([0, 1], [0, 1]), "must be nested as the space Tuple"),
+        (Discrete(3), [0.9, 1.9], r"must be int64 for Discrete\(3\), got float64"),
+        (Dict(a=MultiBinary(2)), {"a": np.full((2, 2), 0.5)}, r"must be int8 .*, got float64"),
+        (Discrete(3), [None, 1], r"must be int64 for Discrete\(3\), got object"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("wrap", [WRAPS["delay"], WRAPS["sticky"]], ids=["delay", "sticky"])
+def test_actions_that_do_not_fit_the_space_are_refused(wrap, space, actions, text):
+    """As the environments refuse them: a float is not cut off."""
+    envs = wrap(build("inline", lambda: SamplingEnv(Discrete(2), action_space=space), num_envs=2))
     envs.reset(seed=1)
-    actions = envs.action_space.sample()
-    del actions["bits"]
-    with pytest.raises(ValueError, match="must be nested as the space"):
+    with pytest.raises(ValueError, match=text):
         envs.step(actions)
+    envs.step(envs.action_space.sample())
     envs.close()

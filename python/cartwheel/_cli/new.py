@@ -64,6 +64,9 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
     if arguments.rev is not None and arguments.git is None:
         parser.error("--rev is the commit of --git URL, which is not given")
+    for option in ("git", "rev"):  # such as a variable of the shell that is not set
+        if getattr(arguments, option) == "":
+            parser.error(f"--{option} is empty")
     try:
         if arguments.git is not None:
             source = git_source(arguments.git, arguments.rev)

@@ -235,6 +235,17 @@ def row_options_in(options: ResetOptions) -> list[str]:
     return [name for name in ROW_OPTIONS if name in options] if isinstance(options, Mapping) else []
 
 
+def check_chooses_no_rows(options: ResetOptions) -> None:
+    """Refuses options that select rows, where all of them are reset.
+
+    Raises:
+        ValueError: They do.
+    """
+    chosen = row_options_in(options)
+    if chosen:
+        raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are reset")
+
+
 def names_rows(options: ResetOptions) -> bool:
     """Whether the options of a reset have row numbers."""
     return not set(NUMBERING_OPTIONS).isdisjoint(row_options_in(options))

@@ -18,13 +18,14 @@ from cartwheel._internal.policy import (
     mask_parameter,
 )
 from cartwheel._internal.progress import Progress
-from cartwheel._internal.reset_arguments import row_options_in
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import shown, vector_env_instead
 from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.multiagent.base import AgentsBase
+from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.wrappers.conversion import without_conversion
@@ -180,7 +181,8 @@ def evaluate(
             ``options`` choose rows, ``envs`` cannot be evaluated, rewards are arrays
             (``reward_space``), or the number of actions differs from the number of observations.
             That call has stepped nothing.
-        TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
+        TypeError: ``envs`` cannot send rows, which ``order="free"`` needs, or has a row for each
+            agent; nothing was reset.
             ``policy`` cannot be called, or returned a recurrent state or something without a
             length. Infos are not a
             dictionary, as behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success``
@@ -246,14 +248,17 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
                 f"`envs` must be a vector environment, got {shown(envs)}: "
                 f"{vector_env_instead(envs)}."
             )
+        if isinstance(envs.unwrapped, AgentRows):
+            raise TypeError(
+                "`envs` has a row for each agent, which ends with its environment: pass the "
+                "ParallelVectorEnv, whose evaluation has the returns of each agent."
+            )
         check_rewards_are_numbers(envs, "`evaluate`")
     check_progress(progress)
     as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
-    chosen = row_options_in(options)
-    if chosen:
-        raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are evaluated")
+    check_chooses_no_rows(options)
 
 
 class CheckedPolicy:

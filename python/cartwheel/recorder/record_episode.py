@@ -349,9 +349,10 @@ class RecordEpisode(VectorWrapper):
 
     def transform(self, batch: Batch) -> None:
         """Records a batch, which stays as it is."""
-        with self._recording_lock:
-            if not self._is_closed:
-                self._record_batch(batch)
+        if self._finish.alive:  # not in a forked child, which has no thread that writes
+            with self._recording_lock:
+                if not self._is_closed:
+                    self._record_batch(batch)
 
     def _record_batch(self, batch: Batch) -> None:
         rows = self._rows if batch.env_index is None else np.asarray(batch.env_index, np.int64)
@@ -371,6 +372,11 @@ class RecordEpisode(VectorWrapper):
             elif self._source.autoreset_mode == AutoresetMode.SAME_STEP:
                 finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
+                lost = steps & over  # the infos of some may be lost with their worker
+                if finals is not None:
+                    lost[finals.places] = False
+                self._cut_short(rows[lost])
+                steps &= ~lost
         if self._videos is not None:
             self._videos.draw(self._steps, rows, steps, begins)
         if steps.any():

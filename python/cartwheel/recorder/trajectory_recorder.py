@@ -256,6 +256,8 @@ class TrajectoryRecorder:
                     continue
                 if path not in entries:
                     entries[path] = np.full((size, *track.shape), track.fill, track.dtype)
+                else:  # the infos of the other rows may have widened the track
+                    entries[path] = entries[path].astype(track.dtype, copy=False)
                 entries[path][there] = _flat_flags(values, track.shape)[there]
                 present = there[places]
                 self._present[path][rows[present]] = True

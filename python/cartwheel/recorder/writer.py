@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import queue
 import threading
 import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cartwheel._internal.process import name_this_thread, slices
+from cartwheel._internal.process import name_this_thread, slices, take
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import ManiSkillFiles, MinariFiles, as_dataset_id
 from cartwheel.recorder.metadata import compiled_model, env_info
@@ -44,28 +45,33 @@ class Writer:
         self._tasks: deque[tuple[Task, int]] = deque()
         self._bytes = 0
         self._busy = False
-        self._is_closed = False
+        self._is_closed = self._has_ended = False
         self._wants_flush = False
         #: The error that ended the work. An exception that is raised by each call would keep the
         #: frames of the last one, and so the environments.
         self._fault: Fault | None = None
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # a handler of a signal may close
+        #: Wakes the thread; the others wait for `_news`. After a Ctrl-C in a condition, or in its
+        #: `with`, the lock could stay held without an owner.
+        self._changed = threading.Condition(self._lock)
+        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._waiting = 0
         # Ends with the program even if `close` is never called; the recorder's finalizer calls it.
         self._thread = threading.Thread(target=self._run, name="cartwheel-recorder", daemon=True)
         self._thread.start()
 
     def put(self, task: Task, nbytes: int) -> None:
         """Adds a task, then waits while the queue is too long."""
-        with self._changed:
+        with self._lock:
             if self._fault is not None or self._is_closed:
                 return  # `check` raises the error
             self._tasks.append((task, nbytes))
             self._bytes += nbytes
             self._changed.notify_all()
-            # A task that is alone may be larger than the limit.
-            self._await(
-                lambda: self._bytes <= self._limit or len(self._tasks) <= 1 or self._has_failed()
-            )
+        # A task that is alone may be larger than the limit.
+        self._await(
+            lambda: self._bytes <= self._limit or len(self._tasks) <= 1 or self._has_failed()
+        )
 
     def check(self) -> None:
         """Raises the error of the thread, if there was one."""
@@ -78,21 +84,22 @@ class Writer:
         Raises:
             Exception: As for :meth:`check`.
         """
-        with self._changed:
+        with self._lock:
             self._wants_flush = True
             self._changed.notify_all()
-            self._await(
-                lambda: (
-                    self._has_failed()
-                    or not (self._tasks or self._busy or self._wants_flush)
-                    or not self._thread.is_alive()
-                )
+        self._await(
+            lambda: (
+                self._has_failed()
+                or not (self._tasks or self._busy or self._wants_flush)
+                or self._has_ended
+                or not self._thread.is_alive()  # in a forked child
             )
+        )
         self.check()
 
     def close(self) -> None:
         """Writes the rest of the queue and ends the thread; raises nothing."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             self._changed.notify_all()
         for left in slices():
@@ -101,8 +108,19 @@ class Writer:
                 return
 
     def _await(self, is_over: Callable[[], bool]) -> None:
-        """Waits for the thread, as long as the disk takes; the caller has the lock."""
-        any(self._changed.wait_for(is_over, left) for left in slices())
+        """Waits for the thread, as long as the disk takes."""
+        while True:
+            with self._lock:
+                if is_over():
+                    return
+                self._waiting += 1
+            take(self._news)
+
+    def _tell(self) -> None:
+        """Wakes those who wait for the thread; the caller has the lock."""
+        for _ in range(self._waiting):
+            self._news.put(None)
+        self._waiting = 0
 
     def _has_failed(self) -> bool:
         return self._fault is not None
@@ -111,7 +129,7 @@ class Writer:
         name_this_thread("cartwheel-rec")
         due: float | None = None  # when to flush
         while True:
-            with self._changed:
+            with self._lock:
                 patience = None if due is None else max(0.0, due - time.monotonic())
                 self._changed.wait_for(
                     lambda: bool(self._tasks or self._wants_flush or self._is_closed), patience
@@ -122,6 +140,7 @@ class Writer:
                 if hurry:
                     self._wants_flush = False
                 self._busy = True
+                self._tell()  # a task less waits
             try:
                 if task is not None and task() and due is None:
                     due = time.monotonic() + FLUSH_S
@@ -132,10 +151,11 @@ class Writer:
                 self._fail(error)
                 due = None
             del task  # and what it holds, before it waits
-            with self._changed:
+            with self._lock:
                 self._bytes -= nbytes
                 self._busy = False
-                self._changed.notify_all()
+                self._has_ended = is_last
+                self._tell()
             if is_last:
                 return
 
@@ -144,7 +164,7 @@ class Writer:
             self._flush()  # what was written before is good
         except BaseException as second:
             error.__context__ = error.__context__ or second
-        with self._changed:
+        with self._lock:
             self._fault = self._fault or Fault.from_exception(None, error, is_remote=True)
             self._bytes -= sum(nbytes for _, nbytes in self._tasks)
             self._tasks.clear()

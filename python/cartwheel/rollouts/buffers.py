@@ -280,6 +280,8 @@ def _require(step: int, envs: NDArray[np.bool_], ended: NDArray[np.bool_]) -> No
 
 def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[Any]:
     """Returns the final observation of each marked environment."""
+    if not envs.any():  # of the others they may be lost
+        return []
     _require(step, envs, infos["_final_obs"] if "final_obs" in infos else np.zeros_like(envs))
     found: list[Any] = infos["final_obs"][envs].tolist()
     return found

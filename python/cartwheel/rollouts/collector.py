@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress
 from cartwheel._internal.process import Finalizer
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel.rollouts.collecting.arguments import (
     check_agents,
     check_background,
@@ -174,7 +175,7 @@ class Collector:
         recurrent: Call the policy with the rows (integers, ``[N]``) and with whether each begins an
             episode (``bool``, ``[N]``) too. Both arrays are the policy's own.
         seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
-        options: For every reset of all rows; as for ``envs.reset``.
+        options: For every reset of all rows; as for ``envs.reset``, without a choice of rows.
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
         groups: Number of groups of ``"groups"``, which ``"auto"`` tries, too; divides the number of
@@ -207,8 +208,9 @@ class Collector:
             method ``predict``, a space has parts that are not arrays of fixed shape, or the order
             needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
-            range, arguments do not go together, there is no autoreset mode, ``batch_size`` is less
-            than ``num_envs``, or ``device`` is not that of ``NumpyToTorch``.
+            range, arguments do not go together, ``options`` choose rows, there is no autoreset
+            mode, ``batch_size`` is less than ``num_envs``, or ``device`` is not that of
+            ``NumpyToTorch``.
         gymnasium.error.DependencyNotInstalled: ``device`` without PyTorch.
         RuntimeError: PyTorch does not have the device.
     """
@@ -254,7 +256,8 @@ class Collector:
         )
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = quota(envs.num_envs, until, num_episodes)
-        check_agents(envs, by_episodes=self.episodes_per_env is not None, recurrent=recurrent)
+        check_agents(envs, by_episodes=self.episodes_per_env is not None)
+        check_chooses_no_rows(options)
         steps = self._checked_steps(num_steps)
         for space, name in (
             (envs.single_observation_space, "observations"),
@@ -363,16 +366,19 @@ class Collector:
 
         Args:
             seed: As for ``envs.reset``; with ``standby`` an integer or ``None``.
-            options: As for ``envs.reset``; by default the ``options`` of the collector.
+            options: As for ``envs.reset``, without a choice of rows; by default the ``options`` of
+                the collector.
 
         Returns:
             Observations and infos. The caller may write into both.
 
         Raises:
             TypeError: The infos are not a dictionary.
+            ValueError: ``options`` choose rows; nothing has changed.
             RuntimeError: The collector is closed, or another thread is in one of its calls.
             Exception: The environments raised it.
         """
+        check_chooses_no_rows(options)
         with self._entered("reset"):
             if self._background is not None:
                 self._background.stop()

@@ -14,7 +14,7 @@ from cartwheel._internal import nested
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.buffers import Carry, Finals, Segment, join, join_mirrors
 from cartwheel.rollouts.rollout import Rollout
-from cartwheel.vector.infos import failed_rows
+from cartwheel.vector.infos import failed_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,15 +76,17 @@ class Recording:
         self._own = 0
         #: For each step, the version of the policy.
         self._versions: list[int] = []
-        #: For each step with failures, the environments for which it is not a transition. If the
-        #: step terminated an episode, only the autoreset failed (in ``SAME_STEP``), and the step is
-        #: a transition.
+        #: For each step with failures, the environments for which it is not a transition.
         self._failed: dict[int, NDArray[np.bool_]] = {}
         self._of_agents = isinstance(envs.unwrapped, AgentRows)
+        #: Of rows of agents: after each step, which of their observations begin an episode.
+        self._begun: list[NDArray[np.bool_]] = []
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that are shown begin an episode, ``[N]``."""
+        if self._begun:
+            return self._begun[-1]
         # NEXT_STEP shows the final observation once more before the first one.
         back = 2 if self.mode == AutoresetMode.NEXT_STEP else 1
         for segment in reversed(self.segments):
@@ -142,17 +144,16 @@ class Recording:
             try:
                 step = self.envs.step(actions)
             except BaseException:
-                self.is_lost = not self._is_refused(segment)
+                self.is_lost = not self._is_refused(segment, calls)
                 raise
             self.waited += time.perf_counter() - began
             self._own += 1
             segment.take_in(step)
             self._versions.append(version)
-            failed = failed_rows(step[4]) if step[4] else None
+            failed = failed_steps(step[4], step[2], self.mode) if step[4] else None
             if self._of_agents:  # rows of absent agents are not transitions
                 failed = ~step[4]["acted"]
-            elif failed is not None:
-                failed = failed & ~step[2]  # a terminating step did not fail
+                self._begun.append(self._beginnings(step))
             if failed is not None:
                 self._failed[len(self._versions) - 1] = failed
             self._settle(segment, step)
@@ -160,13 +161,26 @@ class Recording:
                 calls.note()
             self.is_lost = False
 
-    def _is_refused(self, segment: Segment) -> bool:
+    def _beginnings(self, step: Step) -> NDArray[np.bool_]:
+        """Which rows of agents show the beginning of an episode, or will: rows of absent agents.
+
+        An agent that ends before its environment is absent until that begins again.
+        """
+        _, _, terminations, truncations, infos = step
+        over, others = terminations | truncations, ~infos["acted"]
+        begun: NDArray[np.bool_] = (
+            others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
+        )
+        return begun
+
+    def _is_refused(self, segment: Segment, calls: Calls) -> bool:
         """Whether a step that raised is known not to have begun."""
         with contextlib.suppress(Exception):  # closed: the recording cannot continue
-            if not segment.copies:
-                pool_env: Any = self.envs.unwrapped
-                refused: bool = pool_env._pool.recorded_steps() == segment.steps
-                return refused
+            if segment.copies:
+                return calls.sees_all and not calls.others()
+            pool_env: Any = self.envs.unwrapped
+            refused: bool = pool_env._pool.recorded_steps() == segment.steps
+            return refused
         return False
 
     def pause(self) -> None:
@@ -228,6 +242,8 @@ class Recording:
         valid, is_first, replaced = self._marks(rows["terminated"], rows["truncated"])
         for step, envs in self._failed.items():
             valid[step] &= ~envs
+            if self.mode == AutoresetMode.SAME_STEP:  # where final observations may be lost
+                replaced[step] &= ~envs
         finals, index = self.finals.joined(replaced)
         return Rollout(
             **rows,
@@ -247,7 +263,10 @@ class Recording:
         """Returns the marks of the rollout's rows."""
         mode, flags, before = self.mode, (terminated, truncated), self.carry.done
         valid = estimators.valid_mask(mode, *flags, before)
-        is_first = estimators.is_first(mode, *flags, before, self.carry.is_first)
+        if self._of_agents:
+            is_first = np.array([self.carry.is_first, *self._begun])
+        else:
+            is_first = estimators.is_first(mode, *flags, before, self.carry.is_first)
         if mode == AutoresetMode.NEXT_STEP:  # which shows all final observations
             return valid, is_first, np.zeros((0, self.envs.num_envs), np.bool_)
         return valid, is_first, terminated | truncated
@@ -332,6 +351,13 @@ class EpisodeRecording(Recording):
         over: NDArray[np.bool_],
     ) -> None:
         """Keeps final observations, and shows the first observations of restarted rows."""
+        failed = self._failed.get(len(self._valid) - 1)
+        if self.mode == AutoresetMode.SAME_STEP and failed is not None:
+            # Their final observations may be lost: rows that rest repeat the ones before.
+            at_rest = ended & failed & ~restarting
+            before = nested.at(segment.observations, segment.steps - 1)
+            segment.show(at_rest, nested.at(before, at_rest))
+            ended = ended & ~failed
         rows = np.flatnonzero(ended)
         goes_on = restarting[rows]
         if self.mode == AutoresetMode.SAME_STEP:
@@ -372,15 +398,14 @@ def interrupted(steps: int) -> RuntimeError:
 def carry_after(rollout: Record) -> Carry:
     """Returns the :class:`Carry` after the last step of a rollout of ``num_steps`` steps."""
     before, num_steps = rollout.carry, rollout.num_steps
-    # The rows after the last end before the last step belong to one episode. This is computed for
-    # every rollout, and comparisons of `int16` are faster.
-    steps = np.arange(num_steps, dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
-    over = rollout.terminated[:-1] | rollout.truncated[:-1]
-    last = np.where(over, steps[:-1], -1).max(axis=0, initial=-1)
-    first = last + 1
-    if rollout.autoreset_mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
-        first += (last >= 0) | ~rollout.valid[0]
-    goes_on = (first == 0) & ~before.is_first
+    # The rows from the last beginning on belong to one episode, which in NEXT_STEP may have no step
+    # yet. This is computed for every rollout, and comparisons of `int16` are faster.
+    may_be_new = rollout.autoreset_mode == AutoresetMode.NEXT_STEP
+    begun = rollout.is_first[: num_steps + may_be_new]
+    places = np.arange(len(begun), dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
+    last = np.where(begun, places, -1).max(axis=0)
+    goes_on = last < 0
+    first, steps = np.maximum(last, 0), places[:num_steps]
     counted, goes_on_of = steps >= first, goes_on
     if rollout.rewards.ndim > 2:  # of several objectives
         counted, goes_on_of = counted[..., None], goes_on[:, None]

@@ -6,6 +6,7 @@ This file is above 300 lines because it has the documentation of every public me
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,7 +147,7 @@ class Rollout(Estimators):
         """
 
         def fuse(shown: NDArray[Any], finals: NDArray[Any]) -> NDArray[Any]:
-            flat = shown.reshape(-1, *shown.shape[2:])
+            flat = shown.reshape(math.prod(shown.shape[:2]), *shown.shape[2:])
             return nested.concat([flat, finals]) if len(finals) else flat
 
         return nested.apply(fuse, self.observations, self.final_observations)

@@ -432,6 +432,7 @@ def runs(
     starts, ends = rollout.is_first[:-1].copy(), over.copy()
     starts[0] = ends[-1] = True  # the rollout cuts episodes at its first and last step
     ends[:-1] |= ~valid[1:]  # a failed step is not recorded, so its episode ends before it
+    starts[1:] |= ~valid[:-1]  # and may go on after it, if only its infos were lost
     begins, begin_rows = np.divmod(np.flatnonzero(starts & valid), valid.shape[1])
     lasts, rows = np.divmod(np.flatnonzero(ends & valid), valid.shape[1])
     # Environment by environment, every start is followed by its end.

@@ -28,6 +28,11 @@ class Calls:
         self._pool = pool if isinstance(pool, Pool) else None
         self._seen = self._number()
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether every call is counted, when it begins."""
+        return self._pool is not None
+
     def note(self) -> None:
         """Records a call of the caller's own."""
         if self._pool is None:

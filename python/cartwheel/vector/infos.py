@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,36 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     check_infos(infos)
     masks = [infos[name] for name in FAILURES if name in infos]
     return np.logical_or.reduce(masks) if masks else None
+
+
+def failed_steps(
+    infos: dict[str, Any],
+    terminated: NDArray[np.bool_],
+    mode: AutoresetMode,
+    places: Any = slice(None),
+) -> NDArray[np.bool_] | None:
+    """Returns which steps of a batch are not transitions, because the environment was replaced.
+
+    A step that terminated an episode did not fail, even if the reset after it did. In ``SAME_STEP``
+    its final observation may have been lost with the worker: then it is none, either.
+
+    Args:
+        infos: The infos of one step.
+        terminated: Of these places, as the result.
+        mode: The autoreset mode.
+        places: Places in the arrays of ``infos``; by default all.
+
+    Raises:
+        TypeError: The infos are not a dictionary.
+    """
+    failed = failed_rows(infos)
+    if failed is None:
+        return None
+    whole = terminated
+    if mode == AutoresetMode.SAME_STEP:
+        whole = terminated & (infos["_final_obs"][places] if "_final_obs" in infos else False)
+    steps: NDArray[np.bool_] = failed[places] & ~whole
+    return steps
 
 
 def masks_of(infos: Iterable[Any]) -> set[str]:

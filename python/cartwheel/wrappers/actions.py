@@ -125,6 +125,21 @@ def as_space(space: Space[Any], batch: Any) -> Any:
     return batch
 
 
+def _of_box(space: Space[Any], actions: Any, num_envs: int) -> NDArray[Any]:
+    """Actions of a ``Box`` as an array. NumPy would repeat those of some other shapes.
+
+    Raises:
+        ValueError: They have another shape, or there are more than environments.
+    """
+    array = as_array("actions", actions)
+    if not array.ndim or array.shape[1:] != space.shape or len(array) > num_envs:
+        raise ValueError(
+            f"`actions` must have an array of shape {space.shape} for each of at most {num_envs} "
+            f"rows, got the shape {array.shape}."
+        )
+    return array
+
+
 class ClipAction(ActionWrapper):
     """Clips actions to the bounds of the action space; the new space has no bounds.
 
@@ -133,6 +148,7 @@ class ClipAction(ActionWrapper):
 
     Raises:
         TypeError: The action space is not a ``Box``.
+        ValueError: From ``step`` and ``send``: actions have another shape; nothing was stepped.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -148,7 +164,7 @@ class ClipAction(ActionWrapper):
         self._set_action_space(Box(-np.inf, np.inf, shape=space.shape, dtype=space.dtype.type))
 
     def _convert(self, actions: Any) -> Any:
-        array = as_array("actions", actions)
+        array = _of_box(self._space_after, actions, self.num_envs)
         rows = len(array)
         return array.clip(self._low[:rows], self._high[:rows])
 
@@ -317,7 +333,8 @@ class RescaleAction(ActionWrapper):
     Raises:
         TypeError: The action space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_action`` is above ``max_action``, or a bound
-            is infinite where the old one is finite, or vice versa.
+            is infinite where the old one is finite, or vice versa. From ``step`` and ``send``:
+            actions have another shape; nothing was stepped.
         gymnasium.error.InvalidBound: The bounds are equal somewhere, so that the rescaling has no
             inverse.
     """
@@ -338,4 +355,4 @@ class RescaleAction(ActionWrapper):
         self._set_action_space(self._affine.box)
 
     def _convert(self, actions: Any) -> Any:
-        return self._affine.backward(as_array("actions", actions))
+        return self._affine.backward(_of_box(self._space_after, actions, self.num_envs))

@@ -10,8 +10,8 @@ from gymnasium.vector.utils import create_empty_array
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_fraction, as_integer
+from cartwheel._internal.nested import as_array
 from cartwheel.wrappers._rows import put
-from cartwheel.wrappers.actions import as_space
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, RESET, TRANSITION
 from cartwheel.wrappers.frame_stack import zero_of
@@ -174,22 +174,26 @@ def _fitted(space: Space[Any], actions: Any, rows: int) -> Any:
     """A batch of actions with the dtypes and shapes of a space.
 
     Raises:
-        ValueError: It has another nesting or other shapes.
+        ValueError: It has another nesting, other shapes, or floats for integers.
     """
 
     def fitted(part: Space[Any], values: Any) -> Any:
         wanted = (rows, *(part.shape or ()))
-        array = np.asarray(values)
+        array = as_array("actions", values)
         if array.shape != wanted and array.size != np.prod(wanted):
             raise ValueError(
                 f"`actions` must have shape {wanted} for {rows} rows of {part}, got {array.shape}."
             )
-        return array.reshape(wanted)
+        dtype: Any = part.dtype
+        if array.dtype.kind not in "biu" and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ValueError(f"`actions` must be {dtype} for {part}, got {array.dtype}.")
+        return array.astype(dtype, copy=False).reshape(wanted)
 
     try:
-        return nested.each(fitted, space, as_space(space, actions))
-    except (KeyError, IndexError, TypeError):
+        nested.each(lambda *_: None, space, actions)
+    except (KeyError, IndexError, TypeError, ValueError):
         raise ValueError(f"`actions` must be nested as the space {space} is.") from None
+    return nested.each(fitted, space, actions)
 
 
 class SmoothAction(SentActions):

@@ -84,9 +84,22 @@ def test_a_parameter_with_a_default_is_left_out_where_there_are_no_masks():
         rollout = cartwheel.Collector(envs, masked, num_steps=3).collect()
         assert not rollout.extras
         with pytest.raises(ValueError, match="has no masks of actions"):
-            cartwheel.Collector(envs, strict, num_steps=3).collect()
-        with pytest.raises(ValueError, match="has no masks of actions"):
             cartwheel.evaluate(envs, strict)
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_a_policy_that_needs_masks_can_be_replaced_where_there_are_none(order):
+    def strict(observations, *, action_masks):
+        raise AssertionError(observations, action_masks)
+
+    with closing(cartwheel.make_vec("cartwheel/CartPole-v1", 2)) as envs:
+        collector = cartwheel.Collector(envs, strict, num_steps=3, order=order)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="has no masks of actions"):
+                collector.collect()
+        collector.policy = lambda observations: np.zeros(len(observations), np.int64)
+        assert collector.update() == 1
+        assert collector.collect().rewards.shape == (3, 2)
 
 
 def test_a_model_with_predict_gets_masks():

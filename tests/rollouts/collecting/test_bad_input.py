@@ -54,6 +54,11 @@ WRONG = {
     ),
     "a truth value in words": ({"background": "yes"}, TypeError, "`background` must be True"),
     "no queue": ({"background": True, "queue": 0}, ValueError, "`queue` must be .*got 0"),
+    "a reset of some rows": (
+        {"options": {"env_index": [0]}},
+        ValueError,
+        r"`options` must not choose rows, got \['env_index'\]: all of them are reset",
+    ),
     "standby in lockstep": ({"standby": 1}, ValueError, "`standby` needs order='free'"),
 }
 

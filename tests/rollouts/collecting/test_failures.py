@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.wrappers import VectorWrapper
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.environments import transcripts
 from tests.support.executors import EXECUTORS, INLINE, PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
@@ -122,6 +124,82 @@ def test_steps_of_a_replaced_environment_are_no_transitions(name, mode, keywords
     assert all(rollout.valid[:, 2].all() for rollout in rollouts[1:])
     collector.close()
     envs.close()
+
+
+class Losing(VectorWrapper):
+    """Loses the infos of row 1 where its episode ends, as with a worker that dies then."""
+
+    def transform(self, batch):
+        if batch.rewards is None or "final_obs" not in batch.infos:
+            return
+        lost = (batch.terminations | batch.truncations) & (batch.rows == 1)
+        infos = {**batch.infos, "infos_lost": lost, "_infos_lost": lost}
+        infos["_final_obs"] = infos["_final_obs"] & ~lost
+        if not infos["_final_obs"].any():
+            del infos["final_obs"], infos["_final_obs"]
+        batch.infos = infos
+
+
+class LosingSome(VectorWrapper):
+    """Loses the infos of row 1 in the second step of its episodes."""
+
+    def transform(self, batch):
+        if batch.rewards is not None:
+            lost = (batch.rows == 1) & (batch.observations[:, 0] == 2)
+            batch.add_info("infos_lost", lost, lost)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_episode_that_lost_infos_ends_before_and_its_rest_is_another(mode):
+    envs = LosingSome(INLINE(transcripts(3, 4), autoreset_mode=mode))
+    collector = cartwheel.Collector(envs, lambda seen: np.ones(len(seen), int), 9)
+    rollout = collector.collect()
+    transitions = rollout.transitions()
+    assert len(transitions) == rollout.valid.sum() < rollout.valid.size
+    episodes = rollout.episodes()
+    parts = [one.length for one in episodes if one.env_index == 1]
+    assert sorted(parts[:4]) == [1, 1, 2, 2]
+    assert all(rollout.valid[one.start : one.stop, one.env_index].all() for one in episodes)
+    envs.close()
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"num_steps": 7},
+        {"num_episodes": 8},
+        {"num_steps": 7, "order": "free"},
+        {"num_steps": 7, "order": "groups", "groups": 3},
+    ],
+    ids=str,
+)
+def test_steps_whose_final_observation_was_lost_are_no_transitions(keywords, truncates):
+    def collector(wrap):
+        lengths = transcripts(3, 2, 4, terminates=not truncates, truncates=truncates)
+        envs = wrap(INLINE(lengths, autoreset_mode="same_step"))
+        return cartwheel.Collector(envs, lambda seen: np.ones(len(seen), int), **keywords)
+
+    losing, whole = collector(Losing), collector(lambda envs: envs)
+    lost = 0
+    for _ in range(3):
+        rollout, other = losing.collect(), whole.collect()
+        ended = (other.terminated | other.truncated) & other.valid
+        ended[:, [0, 2]] = False
+        lost += ended.sum()
+        np.testing.assert_array_equal(rollout.valid, other.valid & ~ended)
+        of_others = other.final_index[:, 1] != 1
+        np.testing.assert_array_equal(rollout.final_index, other.final_index[of_others])
+        np.testing.assert_array_equal(
+            rollout.final_observations, other.final_observations[of_others]
+        )
+        for name in ("rewards", "terminated", "truncated", "is_first"):
+            np.testing.assert_array_equal(getattr(rollout, name), getattr(other, name))
+        assert len(rollout.transitions()) == rollout.valid.sum()
+    assert lost >= 6
+    for each in (losing, whole):
+        each.close()
+        each.envs.close()
 
 
 def test_environments_in_flight_are_refused_to_others():

@@ -98,22 +98,14 @@ def quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | N
     return each + (np.arange(num_envs) < more).astype(np.int64)
 
 
-def check_agents(envs: Any, *, by_episodes: bool, recurrent: bool) -> None:
+def check_agents(envs: Any, *, by_episodes: bool) -> None:
     """Refuses what needs episodes of their own, if rows are those of several agents.
 
     Raises:
-        ValueError: Rollouts end by episodes, or the policy is recurrent.
+        ValueError: Rollouts end by episodes.
     """
-    if not isinstance(envs.unwrapped, AgentRows):
-        return
-    if by_episodes:
+    if by_episodes and isinstance(envs.unwrapped, AgentRows):
         raise ValueError(
             "`until` and `num_episodes` count episodes of rows, and rows of agents end with "
             "their environment: pass `num_steps`, or use `cartwheel.evaluate`."
-        )
-    if recurrent:
-        raise ValueError(
-            "`recurrent=True` marks the beginnings of episodes of rows, and rows of agents "
-            "that ended earlier begin with their environment: keep states by `infos['acted']` "
-            "in a loop of your own."
         )

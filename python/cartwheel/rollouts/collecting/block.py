@@ -135,8 +135,7 @@ class Block:
         """Returns the columns as a rollout that has these arrays."""
         flags, before = (self.terminated, self.truncated), carry.done
         valid = estimators.valid_mask(mode, *flags, before)
-        # A step that terminated an episode did not fail, even if the reset after it did.
-        valid &= ~(self.failed & ~self.terminated)
+        valid &= ~self.failed
         finals = self.finals()
         return Rollout(
             observations=self.observations,

@@ -33,7 +33,7 @@ from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
 from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
 from cartwheel.rollouts.recording import carry_after, interrupted
-from cartwheel.vector.infos import check_infos, failed_rows
+from cartwheel.vector.infos import check_infos, failed_steps
 from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
@@ -459,7 +459,7 @@ class Pipeline(abc.ABC):
         """Writes steps; ``places`` are those of ``rows`` in the arrays of ``infos``."""
         rewards, terminated, truncated = results
         over = terminated | truncated
-        failed = failed_rows(infos)
+        failed = failed_steps(infos, terminated, self._mode, places)
         self.busy[rows] += time.perf_counter() - self._sent_at[rows]
         self.steps[rows] += 1
         for block, at in self._by_column(rows):
@@ -469,7 +469,7 @@ class Pipeline(abc.ABC):
                 which,
                 nested.at(observations, at),
                 (rewards[at], terminated[at], truncated[at]),
-                None if failed is None else failed[places][at],
+                None if failed is None else failed[at],
             )
         if self._standby is not None:
             self._standby.lengths[rows] += 1
@@ -477,9 +477,11 @@ class Pipeline(abc.ABC):
         if self._mode == AutoresetMode.NEXT_STEP:
             self._first[rows], self._resets[rows] = self._resets[rows], over
         else:
-            self._first[rows] = over
-            if np.count_nonzero(over):
-                self._keep_finals(rows, over, observations, infos, places)
+            self._first[rows] = kept = over
+            if failed is not None and self._mode == AutoresetMode.SAME_STEP:
+                kept = over & ~failed  # final observations may be lost
+            if np.count_nonzero(kept):
+                self._keep_finals(rows, kept, observations, infos, places)
         if self._mode == AutoresetMode.DISABLED and np.count_nonzero(over):
             self._state[rows[over]] = OVER
             self._count_steps(rows[~over])

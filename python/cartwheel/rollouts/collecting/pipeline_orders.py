@@ -101,6 +101,7 @@ class Groups(Pipeline):
         self.turn = 0
 
     def _advance(self) -> None:
+        self.turn %= len(self._groups)  # a state that was loaded may be one of more groups
         rows = self._groups[self.turn]
         while flying := int(np.count_nonzero(self._is_flying(rows))):
             self._receive(flying, None)

@@ -129,13 +129,13 @@ class Actor:
         with self._lock:
             if self.is_stopping:
                 raise Stopped
-            self._caller = threading.get_ident()
             began = time.perf_counter()
             function, mask = self._called
             masks = mask_keywords(self._envs, mask, rows if envs is None else envs)
             if masks and resting is not None:
                 masks[MASKS][resting] = True
             try:
+                self._caller = threading.get_ident()
                 answer = with_masks(function(observations, *further, **masks), masks)
             finally:
                 self._caller = None
