@@ -82,8 +82,8 @@ class AgentBatches:
         action_groups: The groups of agents with equal action spaces.
         places: For each agent its group of observations, and its place there.
         masks: The masks of actions of all rows.
-        lives: Of the last batch, which agents live, ``(agents, n)``; of rows that ended in
-            ``SAME_STEP``, those that lived before the reset.
+        lives: Of the last batch, which agents live, ``(agents, n)``; none in rows that a limit or a
+            failure cut. Of rows that ended in ``SAME_STEP``, those that lived before the reset.
     """
 
     def __init__(
@@ -160,8 +160,10 @@ class AgentBatches:
             failed = failed & ~terminations
             flags[:2, :, failed] = False
             acted[:, failed] = False
+        left = lives
         if np.count_nonzero(truncations):
             truncated |= lives & truncations
+            left = lives & ~truncations
         if frozen is not None and np.count_nonzero(frozen):
             acted[:, frozen] = False
             over[frozen] = False
@@ -181,7 +183,7 @@ class AgentBatches:
             failed=failed,
         )
         self.masks.take_in(columns)
-        self.lives = lives
+        self.lives = left
         if last is batch or not np.count_nonzero(over):
             own.pop("final_info", None)
             own.pop("_final_info", None)

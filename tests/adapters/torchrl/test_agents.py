@@ -167,6 +167,20 @@ def test_environments_are_closed_with_their_collector_or_when_they_are_forgotten
     assert envs.closed
 
 
+@pytest.mark.parametrize(
+    ("fails_at", "keywords"), [(None, {"max_episode_steps": 2}), (2, {"on_error": "restart"})]
+)
+def test_no_agent_lives_once_a_limit_or_a_failure_ended_its_episode(fails_at, keywords):
+    env = ours(partial(Walkers, fails_at=fails_at), {"use_mask": True}, **keywords)
+    env.set_seed(1)
+    rollout = env.rollout(4, break_when_any_done=False)
+    over = rollout["next", "walker", "truncated"].squeeze(-1)
+    assert over[:, ::2].sum() == 0
+    assert over[:, 1::2].all()
+    assert (rollout["next", "walker", "mask"] == ~over).all()
+    assert rollout["walker", "mask"].all()
+
+
 def test_drawn_actions_are_allowed():
     env = ours(*CASES["masks"])
     env.set_seed(1)
