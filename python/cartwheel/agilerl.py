@@ -55,7 +55,8 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
     Spaces are those of AgileRL, by agent: ``single_observation_space(agent)``. Single numbers are
     observed as arrays of the shape ``(num_envs, 1)``. Rewards and flags of agents that did not act
-    are NaN, and so are floating-point observations of absent agents; others are 0. Infos have an
+    are NaN, unless their row failed, which truncates them. So are floating-point observations of
+    absent agents; others are 0. Infos have an
     entry for each agent. A row whose episode is over restarts in the same step, which shows the
     reset's observations and infos; AgileRL has no place for the last ones, which are in
     :attr:`infos`. Arrays are never overwritten.
@@ -189,9 +190,10 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
     def _stepped(self, result: Any) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
         observations, rewards, terminations, truncations, self.infos = result
-        acted = self.infos["acted"]
+        # Agents of a row that failed did not act, and are truncated.
+        known = {agent: acted | truncations[agent] for agent, acted in self.infos["acted"].items()}
         masked: list[ByAgent] = [
-            {agent: _with_nan(values[agent], acted[agent]) for agent in self.agents}
+            {agent: _with_nan(values[agent], known[agent]) for agent in self.agents}
             for values in (rewards, terminations, truncations)
         ]
         return self._columns(observations), *masked, self._agent_infos()  # type: ignore[return-value]
@@ -288,8 +290,8 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         self.vector_env.close(timeout, terminate=terminate)
 
 
-def _with_nan(values: NDArray[Any], acted: NDArray[np.bool_]) -> NDArray[Any]:
-    return values if acted.all() else np.where(acted, values, np.nan)
+def _with_nan(values: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    return values if known.all() else np.where(known, values, np.nan)
 
 
 def _as_dtype(agent: Any, values: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -204,7 +204,11 @@ class CartwheelVectorEnv(BaseVectorEnv):
         space = self._envs.single_observation_space
         if not self.is_async:
             observations, infos = self._envs.reset(seed=seeds, options=chosen)
-            by_row = infos_by_row(infos, len(rows))
+            returns_all = self._envs.unwrapped.full_batch
+            by_row = infos_by_row(infos, self.env_num if returns_all else len(rows))
+            if returns_all:
+                observations = nested.take(space, observations, np.array(rows))
+                by_row = [by_row[row] for row in rows]
         else:
             self._envs.send_reset(seed=seeds, options=chosen)
             parts = self._receive_resets(rows)

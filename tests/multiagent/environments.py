@@ -168,6 +168,32 @@ class Walkers(ParallelEnv[Any, Any, Any]):
         pass
 
 
+class Switches(Walkers):
+    """The actions of walkers are switches, of one byte each."""
+
+    def action_space(self, agent):
+        return MultiBinary(2)
+
+
+class Stated(Walkers):
+    """Its state has parts."""
+
+    state_space: Any = Dict({"t": Box(0, 99, (1,), np.float64), "late": Discrete(99)})
+
+    def state(self):
+        return {"t": np.array([self.t], np.float64), "late": self.late}
+
+
+class Listed(Walkers):
+    """Observations are lists of integers, in a space of bytes."""
+
+    def observation_space(self, agent):
+        return Box(0, 255, (3,), np.uint8)
+
+    def observe(self, agent, action):
+        return [self.number(agent), self.t, 7]
+
+
 class Talkers(ParallelEnv[Any, Any, Any]):
     """Two agents that say text; the second leaves first."""
 

@@ -17,6 +17,7 @@ from tests.multiagent.environments import (
     Empty,
     Guests,
     Misshapen,
+    Switches,
     Talkers,
     Walkers,
 )
@@ -156,6 +157,22 @@ def test_actions_that_do_not_fit_name_the_agent_and_step_nothing(change, error, 
         with pytest.raises(error, match=re.escape(text)):
             envs.step(change(actions))
         assert envs.step(actions)[0]["walker_0"][:, 1].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("env_fn", "agent", "action", "text"),
+    [
+        (Switches, "walker_1", [[0, 1], [257, 0]], "['walker_1']` must fit into int8, got 257"),
+        (Guests, 7, np.array([1, 2**64 - 3], np.uint64), "[7]` must fit into int64, got 184"),
+    ],
+)
+def test_integers_that_a_cast_would_change_are_refused(env_fn, agent, action, text):
+    with make([env_fn] * 2) as envs:
+        envs.reset(seed=0)
+        actions = envs.action_space.sample()
+        with pytest.raises(ValueError, match=re.escape(text)):
+            envs.step(actions | {agent: action})
+        envs.step(actions | {agent: np.ones_like(action, np.uint8)})
 
 
 def test_nested_and_textual_actions_are_checked_by_agent():

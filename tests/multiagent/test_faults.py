@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cartwheel
-from tests.multiagent.environments import Duel, Guests, Talkers, Walkers
+from tests.multiagent.environments import Duel, Guests, Listed, Talkers, Walkers
 from tests.multiagent.oracle import MODES, check_equal, sampled
 
 MODES_OF_FAULTS = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -182,6 +182,15 @@ def test_a_loaded_state_continues_bit_for_bit(executor):
         assert infos["env_index"].tolist() == [2]
 
 
+def test_a_loaded_state_shows_observations_that_were_converted():
+    with make([Listed] * 2, states="pickle") as envs:
+        envs.reset(seed=0)
+        shown = envs.step(actions_of(envs))[0]
+        state = envs.state_dict()
+        envs.step(actions_of(envs))
+        check_equal(envs.load_state_dict(state), shown, ())
+
+
 def test_environments_without_states_are_refused_by_name_and_pickled_if_asked():
     with make([Walkers]) as envs:
         envs.reset(seed=0)
@@ -204,6 +213,25 @@ def test_text_that_rows_say_last_is_in_the_final_observations():
         assert observations["a"] == ("hello", "hello")
         assert infos["final_obs"]["a"] == ("x", "yz")
         assert values(infos["_final_obs"]) == [[True, True], [False, False]]
+
+
+class Overlong(Walkers):
+    """The last observation of walker 2 is too long."""
+
+    def observe(self, agent, action):
+        observation = super().observe(agent, action)
+        return np.append(observation, 0) if (agent, self.t) == ("walker_2", 4) else observation
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_a_large_last_observation_that_does_not_fit_names_the_agent(executor, monkeypatch):
+    monkeypatch.setattr("cartwheel.multiagent.pool.MAX_DENSE_BYTES", -1)
+    with make([Overlong] * 2, executor=executor, autoreset_mode="same_step") as envs:
+        envs.reset(seed=[0, 0])
+        for _ in range(3):
+            envs.step(actions_of(envs))
+        with pytest.raises(ValueError, match=r"agent 'walker_2' must have the shape \(3,\)"):
+            envs.step(actions_of(envs))
 
 
 class Stubborn(Walkers):

@@ -1,16 +1,18 @@
 """Other forms of a ``ParallelVectorEnv``: by group, a row for each agent, one of PettingZoo's."""
 
+import math
 import re
 import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 from pettingzoo.classic.rps.rps import parallel_env as rock_paper_scissors
 
 import cartwheel
-from tests.multiagent.environments import Guests, Talkers, Walkers
+from tests.multiagent.environments import Guests, Stated, Talkers, Walkers
 from tests.multiagent.oracle import MODES, check_equal
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -214,6 +216,49 @@ def test_a_row_whose_agent_leaves_without_a_flag_is_terminated():
         assert not any(flag.any() for flag in flags[0].values())
 
 
+def test_rows_whose_agent_is_absent_have_the_value_of_absent_agents():
+    with make([Walkers], autoreset_mode="same_step", absent=math.nan) as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=[0])
+        absent = []
+        for _ in range(3):
+            observations, _, _, _, infos = rows.step(np.zeros((3, 1)))
+            assert np.isnan(observations).all(axis=1).tolist() == (~infos["present"]).tolist()
+            absent.append(int((~infos["present"]).sum()))
+        assert absent == [0, 1, 2]
+
+
+class Paired(Stated):
+    """Its state is a tuple."""
+
+    state_space = Tuple([Stated.state_space, Discrete(99)])
+
+    def state(self):
+        return super().state(), self.late
+
+
+@pytest.mark.parametrize("env", [Stated, Paired])
+def test_rows_have_every_part_of_the_state_of_their_environment(env):
+    with make([env] * 2, state=True, autoreset_mode="same_step") as envs:
+        rows = envs.as_rows()
+        _, infos = rows.reset(seed=[0, 1])
+        late = [0] * 3 + [1] * 3
+        for step in range(1, 5):
+            shown = infos["state"]
+            if env is Paired:
+                shown, other = shown
+                assert other.tolist() == late
+            assert shown["t"].tolist() == [[step - 1]] * 6
+            assert shown["late"].tolist() == late
+            infos = rows.step(np.zeros((6, 1)))[4]
+        assert infos["_final_state"].tolist() == [True] * 3 + [False] * 3
+        last, shown = infos["final_state"], infos["state"]
+        if env is Paired:
+            last, shown = last[0], shown[0]
+        assert last["t"][:3].tolist() == [[4]] * 3
+        assert shown["t"].tolist() == [[0]] * 3 + [[4]] * 3
+
+
 def test_rows_of_environments_are_reset_together():
     with make([Walkers] * 2, autoreset_mode="disabled") as envs:
         rows = envs.as_rows()
@@ -284,6 +329,35 @@ def test_one_environment_is_that_of_pettingzoo_agent_by_agent():
             assert [part[name] for part in results[1:4]] == [part[name] for part in expected[1:4]]
             assert results[4][name] == expected[4].get(name, {})
     single.close()
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "keywords"),
+    [
+        (None, {"max_episode_steps": 3}),
+        (3, {"on_error": "restart"}),
+        (None, {"max_episode_steps": 3, "on_done": "freeze"}),
+    ],
+    ids=["limit", "failure", "frozen"],
+)
+def test_one_environment_has_no_agents_once_its_episode_was_cut(fails_at, keywords):
+    envs = make([lambda: Walkers(fails_at=fails_at)], autoreset_mode="disabled", **keywords)
+    with envs:
+        single = envs.as_parallel_env()
+        single.reset(seed=2)
+        steps = 0
+        while single.agents and steps < 9:
+            actions = {name: np.zeros(1, np.float32) for name in single.agents}
+            *_, truncations, infos = single.step(actions)
+            steps += 1
+        assert steps == 3
+        assert truncations == dict.fromkeys(envs.possible_agents, True)
+        assert infos.keys() == truncations.keys()
+        if "on_done" in keywords:
+            single.step({})
+            assert single.agents == []
+        single.reset()
+        assert single.agents == envs.possible_agents
 
 
 def test_one_environment_needs_one_row_and_a_caller_that_resets():

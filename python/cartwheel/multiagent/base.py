@@ -339,7 +339,7 @@ class AgentsBase(ClosesAfterWith):
         if finals is not None:
             infos["final_obs"] = self._observations(finals.observations)
             infos["_final_obs"] = self._by_agent(finals.present)
-            infos["final_info"] = by_name(names, finals.infos)
+            infos["final_info"] = finals.infos | by_name(names, finals.agent_infos)
             infos["_final_info"] = self._by_agent(finals.present.copy())
         return infos
 

@@ -29,12 +29,14 @@ class Finals(NamedTuple):
     Attributes:
         observations: As of :class:`Columns`.
         present: Which rows are over and have an observation of the agent, ``(agents, n)``.
-        infos: The last infos, by the place of the agent.
+        infos: The last infos that are not of an agent.
+        agent_infos: The last infos by the place of the agent.
     """
 
     observations: dict[str, Any]
     present: NDArray[np.bool_]
-    infos: dict[int, Any]
+    infos: dict[str, Any]
+    agent_infos: dict[int, Any]
 
 
 class Columns(NamedTuple):
@@ -80,8 +82,8 @@ class AgentBatches:
         action_groups: The groups of agents with equal action spaces.
         places: For each agent its group of observations, and its place there.
         masks: The masks of actions of all rows.
-        lives: Of the last batch, which agents live, ``(agents, n)``; of rows that ended in
-            ``SAME_STEP``, those that lived before the reset.
+        lives: Of the last batch, which agents live, ``(agents, n)``; none in rows that a limit or a
+            failure cut. Of rows that ended in ``SAME_STEP``, those that lived before the reset.
     """
 
     def __init__(
@@ -158,8 +160,10 @@ class AgentBatches:
             failed = failed & ~terminations
             flags[:2, :, failed] = False
             acted[:, failed] = False
+        left = lives
         if np.count_nonzero(truncations):
             truncated |= lives & truncations
+            left = lives & ~truncations
         if frozen is not None and np.count_nonzero(frozen):
             acted[:, frozen] = False
             over[frozen] = False
@@ -179,7 +183,7 @@ class AgentBatches:
             failed=failed,
         )
         self.masks.take_in(columns)
-        self.lives = lives
+        self.lives = left
         if last is batch or not np.count_nonzero(over):
             own.pop("final_info", None)
             own.pop("_final_info", None)
@@ -187,8 +191,8 @@ class AgentBatches:
         if "state" in last:
             own["final_state"], own["_final_state"] = last["state"], over
         own.pop("_final_info", None)
-        _, final_infos = self._split(own.pop("final_info", {}))
-        return columns._replace(finals=Finals(self.groups_of(last), final_present, final_infos))
+        final_infos = self._split(own.pop("final_info", {}))
+        return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
 
     def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
         """Splits infos into those of the row and those of agents."""
@@ -393,13 +397,20 @@ def _stacked_arrays(
         if array.shape != shape:
             raise _misshapen(members[at], path, f"the shape {shape}", array)
         if array.dtype != dtype:
-            is_integer = array.dtype.kind in "iu" and dtype.kind in "iu"
-            if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
-                raise TypeError(
-                    f"`actions[{members[at]!r}]{path}` must be {dtype}, got {array.dtype}."
-                )
+            array = _as_dtype(f"actions[{members[at]!r}]{path}", array, dtype)
         stacked[:, at] = array
     return stacked
+
+
+def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Returns actions in the dtype of their space; no integer becomes another one."""
+    is_integer = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(f"`{name}` must be {dtype}, got {array.dtype}.")
+    cast = array.astype(dtype)
+    if is_integer and not np.array_equal(cast, array):
+        raise ValueError(f"`{name}` must fit into {dtype}, got {array[cast != array][0]}.")
+    return cast
 
 
 def _misshapen(name: Any, path: str, wanted: str, value: Any) -> ValueError:

@@ -91,9 +91,14 @@ class ParallelRow(ParallelEnv):
     def _shown(self, columns: Any) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]], set[Any]]:
         """Returns observations, infos, and the agents that acted or live."""
         names = self.possible_agents
-        self.agents = [name for place, name in enumerate(names) if columns.lives[place, 0]]
+        lives = [name for place, name in enumerate(names) if columns.lives[place, 0]]
         known = {name for place, name in enumerate(names) if columns.acted[place, 0]}
-        known.update(self.agents)
+        known.update(lives)
+        # A limit or a failure ends the episode of agents that the environment still lists; no agent
+        # acts in a frozen row.
+        is_step = columns.episode_over is not None
+        is_over = is_step and (columns.episode_over[0] or not columns.acted.any())
+        self.agents = [] if is_over else lives
         observations, infos = {}, {}
         for place, name in enumerate(names):
             if columns.present[place, 0]:

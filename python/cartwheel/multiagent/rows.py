@@ -32,7 +32,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     Row ``i * agents + j`` is agent ``j`` of environment ``i``. ``infos["present"]``,
     ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
     an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
-    zeros in its row. An agent that leaves without a flag is terminated.
+    is absent in its row. An agent that leaves without a flag is terminated.
 
     Attributes:
         envs: The environments with several agents.
@@ -171,15 +171,18 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         return nested.apply(lambda array: array.reshape((-1, *array.shape[2:])), values)
 
     def _infos(self, columns: Columns) -> dict[str, Any]:
-        infos = {
-            key: value if isinstance(value, dict) else np.repeat(value, self.num_agents, axis=0)
-            for key, value in columns.infos.items()
-        }
+        infos = self._repeated(columns.infos)
         infos.update(self._interleaved(columns.agent_infos))
         infos["present"], infos["acted"] = _flat(columns.present), _flat(columns.acted)
         if columns.episode_over is not None:
             infos["episode_over"] = np.repeat(columns.episode_over, self.num_agents)
         return infos
+
+    def _repeated(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """Returns infos of environments as infos of rows; states may be nested, too."""
+        repeated: dict[str, Any]
+        repeated = nested.apply(lambda array: np.repeat(array, self.num_agents, axis=0), infos)
+        return repeated
 
     def _interleaved(self, by_agent: dict[int, Any]) -> dict[str, Any]:
         """Returns infos of agents as infos of rows."""
@@ -224,10 +227,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         for row in rows.tolist():
             taken[row] = nested.apply(np.copy, nested.at(last, row))
         early = np.flatnonzero(ended & ~over)
-        nested.apply(lambda array: _blank(array, early), observations)
+        nested.apply(lambda array: _blank(array, early, self.envs._pool.absent), observations)
         infos["present"][early] = False
         infos["final_obs"], infos["_final_obs"] = taken, mask
-        final_infos = {} if finals is None else self._interleaved(finals.infos)
+        final_infos: dict[str, Any] = {}
+        if finals is not None:
+            final_infos = self._repeated(finals.infos) | self._interleaved(finals.agent_infos)
         self._move_infos(early, infos, final_infos)
         infos["final_info"], infos["_final_info"] = final_infos, mask.copy()
 
@@ -262,11 +267,11 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
 def _flat(columns: NDArray[Any]) -> NDArray[Any]:
     """Returns columns ``(agents, n)`` as one entry for each row, as a copy."""
-    return columns.T.reshape(-1).copy()
+    return columns.T.flatten()
 
 
-def _blank(array: NDArray[Any], rows: NDArray[np.intp]) -> None:
-    array[rows] = 0
+def _blank(array: NDArray[Any], rows: NDArray[np.intp], absent: float) -> None:
+    array[rows] = absent if array.dtype.kind in "fc" else 0
 
 
 def _common(spaces: gym.spaces.Dict, what: str) -> Any:

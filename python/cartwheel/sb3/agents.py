@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.sb3.vec_env import MASKS, has_images
+from cartwheel.sb3.vec_env import MASKS, batches_of, has_images
 from cartwheel.vector.infos import infos_by_row
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         self._agents = own.num_agents
         self._actions: Any = None
         rows = self._rows
+        self._as_batch = batches_of(rows.single_action_space, rows.num_envs)
         super().__init__(rows.num_envs, rows.single_observation_space, rows.single_action_space)
         self.metadata = dict(own.metadata)
 
@@ -122,8 +123,15 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         return self._seeds
 
     def step_async(self, actions: Any) -> None:
-        """Keeps the actions of a step, one for each row; :meth:`step_wait` makes it."""
-        self._actions = np.asarray(actions)
+        """Keeps the actions of a step, one for each row; :meth:`step_wait` makes it.
+
+        Args:
+            actions: As for :meth:`CartwheelVecEnv.step_async`.
+
+        Raises:
+            ValueError: Actions of a space with integers are not whole numbers.
+        """
+        self._actions = self._as_batch(np.asarray(actions))
 
     def step_wait(self) -> VecEnvStepReturn:
         """Steps all environments.
@@ -142,9 +150,11 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         if "final_obs" in infos:
             finals = infos_by_row(infos["final_info"], self.num_envs)
             for row in np.flatnonzero(infos["_final_obs"]).tolist():
+                shown, by_row[row] = by_row[row], finals[row]
+                if "state" in shown:
+                    by_row[row]["state"] = shown.pop("final_state", shown["state"])
                 if infos["episode_over"][row]:
-                    self.reset_infos[row] = by_row[row]
-                by_row[row] = finals[row]
+                    self.reset_infos[row] = shown
                 if done[row]:
                     by_row[row]["terminal_observation"] = infos["final_obs"][row]
         status = {name: infos[name].tolist() for name in _STATUS}

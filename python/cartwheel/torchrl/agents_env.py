@@ -13,12 +13,12 @@ from torchrl.data import Categorical, Composite, OneHot, Unbounded
 from torchrl.envs import EnvBase
 from torchrl.envs.libs.gym import _gym_to_torchrl_spec_transform
 
-from cartwheel._internal.adapters import check_mode, check_names, check_whole_batches
+from cartwheel._internal.adapters import check_given, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
-from cartwheel._internal.suggestions import keywords_of, listed, shown
+from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.torchrl.env import kept, start_method
-from cartwheel.torchrl.specs import check_space
+from cartwheel.torchrl.env import check_form, kept, start_method
+from cartwheel.torchrl.specs import check_space, stacked
 from cartwheel.vector.action_masks import num_actions
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class CartwheelAgentsEnv(EnvBase):
                 self._turns = np.full(own.num_envs, None, np.object_)
             self.group_map: dict[str, list[Any]] = self._groups.groups
             self._make_specs(categorical=categorical)
+            self.is_closed = False  # collectors close what is open
         except BaseException:
             if not is_made:
                 own.close()
@@ -140,8 +141,11 @@ class CartwheelAgentsEnv(EnvBase):
             specs["reward"][name] = self._group(size, {"reward": reward})
             done[name] = self._group(size, dict.fromkeys(_FLAGS, self._flag_spec(size, 1)))
         if self._envs.state_space is not None:
+            check_space("state", self._envs.state_space)
             state = _gym_to_torchrl_spec_transform(
-                self._envs.state_space, remap_state_to_observation=False, device=self.device
+                stacked(self._envs.state_space, 0),
+                remap_state_to_observation=False,
+                device=self.device,
             )
             specs["observation"]["state"] = state.expand(self.num_envs, *state.shape)
         self.action_spec = self._group(None, specs["action"])
@@ -163,7 +167,7 @@ class CartwheelAgentsEnv(EnvBase):
 
     def _spec(self, space: Any, size: int, *, categorical: bool = False) -> Any:
         one = _gym_to_torchrl_spec_transform(
-            space,
+            stacked(space, 0),
             remap_state_to_observation=False,
             categorical_action_encoding=categorical,
             device=self.device,
@@ -255,12 +259,12 @@ class CartwheelAgentsEnv(EnvBase):
                 action = self.full_action_spec[name, "action"]
                 if isinstance(action, Categorical | OneHot):
                     action.update_mask(allowed.to(action.device))
-            group["observation"] = _encoded(spec, shown_by)
+            group["observation"] = _encoded(spec, shown_by, 2)
             if self._uses_mask:
                 group["mask"] = torch.from_numpy(acting[name])
             found[name] = group
         if self._envs.state_space is not None:
-            found["state"] = _encoded(self.full_observation_spec["state"], infos["state"])
+            found["state"] = _encoded(self.full_observation_spec["state"], infos["state"], 1)
         return found
 
     def _completed(self, found: dict[str, Any]) -> TensorDictBase:
@@ -298,13 +302,21 @@ class CartwheelAgentsEnv(EnvBase):
         super().close(raise_if_closed=raise_if_closed)
 
 
-def _encoded(spec: Any, values: Any) -> Any:
-    """Returns a batch of observations as a tensor, or tensors in a tensordict."""
+def _encoded(spec: Any, values: Any, axis: int) -> Any:
+    """Returns a batch of observations as a tensor, or tensors in a tensordict.
+
+    Args:
+        spec: Their spec.
+        values: The observations.
+        axis: The number of dimensions of the batch, behind which parts of a tuple are stacked.
+    """
     if isinstance(values, dict):
         return TensorDict(
-            {key: _encoded(spec[key], value) for key, value in values.items()},
+            {key: _encoded(spec[key], value, axis) for key, value in values.items()},
             batch_size=spec.shape,
         )
+    if isinstance(values, tuple):
+        values = np.stack(values, axis)
     if tuple(spec.shape) == values.shape:
         return torch.from_numpy(np.ascontiguousarray(values))
     return spec.encode(values, ignore_device=True)
@@ -328,23 +340,13 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     env_fns = as_env_fns(env_fns)
     mode = as_autoreset_mode(keywords["autoreset_mode"])
-    _check_form(mode, keywords.get("batch_size"), len(env_fns))
+    check_form(mode, keywords.get("batch_size"), len(env_fns))
     context = keywords["context"] or start_method()
     return ParallelVectorEnv(env_fns, **{**keywords, "context": context})
 
 
 def _checked(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
-    if keywords:
-        raise TypeError(
-            f"{listed(keywords)} cannot be given with a vector environment, {envs}: pass keywords "
-            "where it is made."
-        )
-    envs._pool._pool.check("CartwheelAgentsEnv", idle=False)
-    _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)
+    check_given(CartwheelAgentsEnv.__name__, envs._pool, keywords)
+    check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)
     own: ParallelVectorEnv = envs
     return own
-
-
-def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
-    check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
-    check_whole_batches("TorchRL", batch_size, num_envs)

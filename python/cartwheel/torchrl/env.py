@@ -406,11 +406,11 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     if hasattr(env_fns, "possible_agents"):
         raise TypeError(
             f"CartwheelEnv steps environments of one agent, got {shown(env_fns)}: use "
-            "CartwheelAgentsEnv, or `as_rows()` of it for a row for each agent."
+            "CartwheelAgentsEnv."
         )
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
-    _check_form(
+    check_form(
         as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
     )
     return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or start_method()})
@@ -445,10 +445,11 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             "functions that make the environments, or use torchrl.envs.GymWrapper"
         )
     check_given("CartwheelEnv", envs, keywords)
-    _check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
+    check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
     return envs
 
 
-def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+def check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+    """Raises ``ValueError`` unless TorchRL can step environments in this mode and these batches."""
     check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
     check_whole_batches("TorchRL", batch_size, num_envs)

@@ -48,7 +48,7 @@ class Specs:
         self._num_envs = envs.num_envs
         self._keywords = {"categorical_action_encoding": categorical, "device": device}
         self._blank = Box(0, 1, (envs.num_envs, 1))
-        wrapper = self._wrapper(_stacked(envs.observation_space), self._blank)
+        wrapper = self._wrapper(stacked(envs.observation_space, 1), self._blank)
         self.done = wrapper.full_done_spec.clone()
         self.reward = wrapper.full_reward_spec.clone()
         self.observation = wrapper.observation_spec.clone()
@@ -76,17 +76,21 @@ class _Spaces(GymnasiumVectorEnv[Any, Any, Any]):
         self.action_space = actions
 
 
-def _stacked(space: Space[Any]) -> Space[Any]:
-    """Replaces every batched tuple of boxes by one box, which has the parts along axis 1.
+def stacked(space: Space[Any], axis: int) -> Space[Any]:
+    """Replaces every tuple of boxes by one box, which has the parts along an axis.
 
-    This is what ``GymWrapper`` makes of the tuple of one environment, for all environments.
+    This is what ``GymWrapper`` makes of the tuple of one environment.
+
+    Args:
+        space: The space of one environment, or of a batch.
+        axis: The number of dimensions of a batch.
     """
     if isinstance(space, Dict):
-        return Dict({key: _stacked(part) for key, part in space.spaces.items()})
+        return Dict({key: stacked(part, axis) for key, part in space.spaces.items()})
     if isinstance(space, Tuple):
         boxes: Any = space.spaces
-        low = np.stack([box.low for box in boxes], axis=1)
-        high = np.stack([box.high for box in boxes], axis=1)
+        low = np.stack([box.low for box in boxes], axis)
+        high = np.stack([box.high for box in boxes], axis)
         return Box(low, high, dtype=boxes[0].dtype)
     return space
 

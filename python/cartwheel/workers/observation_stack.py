@@ -44,9 +44,9 @@ class AgentValues(list[Any]):
         pairs = zip(self.names, self, strict=True)
         return np.stack([_fitted(value, self.leaf, name, self.path) for name, value in pairs])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Is pickled as a list."""
-        return list, (list(self),)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Is pickled, and copied, as the stacked values, which fit the space."""
+        return self.__array__().__reduce_ex__(protocol)
 
 
 class ObservationStack:

@@ -9,7 +9,7 @@ import pettingzoo
 import pytest
 
 import cartwheel
-from tests.multiagent.environments import Guests, Walkers
+from tests.multiagent.environments import Guests, Stated, Switches, Walkers
 from tests.multiagent.test_action_masks import Masked
 from tests.support.one_thread import one_thread
 
@@ -65,6 +65,32 @@ def test_a_limit_of_steps_truncates_and_leaves_the_last_observation(ours):
         assert all(info["TimeLimit.truncated"] for info in infos)
         assert [info["terminal_observation"][1] for info in infos] == [1] * 3
         assert shown[:, 1].tolist() == [0] * 3
+
+
+def test_states_are_in_the_infos_of_the_step_or_of_the_reset_that_they_are_of(ours):
+    with ours([Stated], executor="inline", state=True) as envs:
+        envs.seed(0)
+        envs.reset()
+        for step in range(1, 5):
+            _, _, done, infos = envs.step(np.zeros((3, 1), np.float32))
+            ended = np.flatnonzero(done).tolist()
+            assert ended == [step - 2] * (step > 1)
+            for row in ended:
+                assert infos[row]["state"]["t"].tolist() == [step]
+                assert "final_state" not in infos[row]
+        assert envs.reset_infos[2]["state"]["t"].tolist() == [0]
+        assert "final_state" not in envs.reset_infos[2]
+
+
+def test_whole_numbers_may_be_floats_where_actions_are_integers(ours):
+    with ours([Switches], executor="inline") as envs:
+        envs.seed(2)
+        envs.reset()
+        chosen = np.array([[1, 0], [0, 1], [1, 1]], np.float32)
+        assert envs.step(chosen)[0][:, 2].tolist() == [1, 0, 1]
+        assert envs.step(chosen.tolist())[0][:, 2].tolist() == [1, 0, 1]
+        with pytest.raises(ValueError, match="actions of int8 must be whole numbers"):
+            envs.step(chosen / 2)
 
 
 def test_ppo_trains_one_policy_with_the_steps_of_all_agents(ours):

@@ -126,6 +126,20 @@ def test_steps_and_resets_of_some_are_those_of_a_dummy_vector_env(tianshou, long
         theirs.close()
 
 
+@pytest.mark.parametrize("form", ["array", "dict"])
+def test_resets_of_some_return_these_though_the_vector_environment_returns_all(tianshou, form):
+    theirs = tianshou.env.DummyVectorEnv(fns_of([9, 5, 7, 3], form))
+    ours = tianshou.ours(fns_of([9, 5, 7, 3], form), executor="inline", full_batch=True)
+    assert ours.seed(3) == theirs.seed(3)
+    for ids in ([2, 0], [1], [3, 2, 1, 0], None, 3):
+        same(ours.reset(ids, seed=4), theirs.reset(ids, seed=4))
+        rows = [ids] if ids == 3 else ids
+        actions = np.ones(4 if rows is None else len(rows), int)
+        same(ours.step(actions, rows), theirs.step(actions, rows))
+    ours.close()
+    theirs.close()
+
+
 def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou):
     theirs = tianshou.env.DummyVectorEnv(fns_of([6, 6, 6]))
     ours = tianshou.ours(fns_of([6, 6, 6]), executor="inline")

@@ -4,11 +4,14 @@ import gc
 import importlib
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pettingzoo
 import pytest
 
 import cartwheel
+from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset
+from tests.multiagent.environments import Walkers
 from tests.multiagent.test_action_masks import Masked
 
 pytestmark = [
@@ -138,6 +141,46 @@ def test_collectors_and_checks_of_TorchRL_pass():
         assert batch["agent", "observation"].shape[:3] == (ROWS, 30, 3)
 
 
+def test_recorded_environments_are_stepped(tmp_path):
+    make = partial(pettingzoo.make, "parallel", "classic/rps-v2", max_cycles=3)
+    envs = cartwheel.ParallelVectorEnv([make] * 2, autoreset_mode="disabled", executor="inline")
+    with RecordParallelEpisode(envs, tmp_path, trajectory_name="rps") as recorded:
+        env = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv(recorded)
+        env.rollout(6, break_when_any_done=False)
+    assert len(TrajectoryDataset(tmp_path / "rps.h5").episodes) == 4
+
+
+def test_environments_are_closed_with_their_collector_or_when_they_are_forgotten():
+    Collector = importlib.import_module("torchrl.collectors").Collector
+    env = ours(*CASES["masks"])
+    envs = env._envs
+    assert not env.is_closed
+    collector = Collector(env, frames_per_batch=8, total_frames=16)
+    assert [batch["a", "mask"].shape[0] for batch in collector] == [ROWS] * 2
+    collector.shutdown()
+    assert env.is_closed
+    assert envs.closed
+    env = ours(*CASES["masks"])
+    envs = env._envs
+    del env
+    gc.collect()
+    assert envs.closed
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "keywords"), [(None, {"max_episode_steps": 2}), (2, {"on_error": "restart"})]
+)
+def test_no_agent_lives_once_a_limit_or_a_failure_ended_its_episode(fails_at, keywords):
+    env = ours(partial(Walkers, fails_at=fails_at), {"use_mask": True}, **keywords)
+    env.set_seed(1)
+    rollout = env.rollout(4, break_when_any_done=False)
+    over = rollout["next", "walker", "truncated"].squeeze(-1)
+    assert over[:, ::2].sum() == 0
+    assert over[:, 1::2].all()
+    assert (rollout["next", "walker", "mask"] == ~over).all()
+    assert rollout["walker", "mask"].all()
+
+
 def test_drawn_actions_are_allowed():
     env = ours(*CASES["masks"])
     env.set_seed(1)
@@ -162,3 +205,34 @@ def test_wrong_arguments_are_refused():
         with pytest.raises(TypeError, match="pass keywords where it is made"):
             envs(made, num_workers=2)
         assert envs(made).group_map == {"player": ["player_0", "player_1"]}
+
+
+class Twofold(Walkers):
+    """Observations and states are tuples."""
+
+    state_space = gym.spaces.Tuple([gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)] * 2)
+
+    def observation_space(self, agent):
+        return gym.spaces.Dict({"parts": gym.spaces.Tuple([super().observation_space(agent)] * 2)})
+
+    def observe(self, agent, action):
+        observed = super().observe(agent, action)
+        return {"parts": (observed, -observed)}
+
+    def state(self):
+        return (np.array([self.t], np.float32), np.array([self.late], np.float32))
+
+
+def test_parts_of_tuples_are_stacked_behind_the_agents():
+    env = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv(
+        [Twofold] * ROWS, executor="inline", state=True
+    )
+    env.set_seed(1)
+    env.check_env_specs()
+    rollout = env.rollout(2, break_when_any_done=False)
+    parts = rollout["next", "walker", "observation", "parts"].numpy()
+    assert parts.shape == (ROWS, 2, 3, 2, 3)
+    assert (parts[..., 0, :] == -parts[..., 1, :]).all()
+    assert parts[:, 1, :, 0, 1].tolist() == [[2, 2, 2]] * ROWS
+    assert rollout["next", "state"].shape == (ROWS, 2, 2, 1)
+    env.close()

@@ -171,6 +171,23 @@ def test_last_observations_are_in_the_infos_of_the_environment(ours):
         assert ended
 
 
+def test_agents_of_a_row_that_failed_are_truncated(ours):
+    makes = [functools.partial(Leavers, fails_at=fails_at) for fails_at in (3, None)]
+    with ours(makes, executor="inline", on_error="restart") as envs:
+        envs.reset(seed=[0, 2])
+        for _ in range(3):
+            _, rewards, terminations, truncations, _ = envs.step(
+                {agent: np.ones(2, int) for agent in envs.agents}
+            )
+        first, *others = envs.agents  # the first one of row 0 has ended in step 2
+        for values in (rewards, terminations, truncations):
+            assert np.isnan(values[first]).tolist() == [True, False]
+        for agent in others:
+            assert rewards[agent].tolist()[0] == 0
+            assert terminations[agent].tolist() == [False, False]
+            assert truncations[agent].tolist() == [True, False]
+
+
 def test_attributes_calls_and_frames_are_those_of_the_environments(ours):
     with ours([functools.partial(spread, 1)] * ROWS, executor="process", num_workers=2) as envs:
         assert envs.get_attr("max_num_agents") == envs.call("max_num_agents") == (3, 3, 3)

@@ -222,6 +222,34 @@ def test_observations_by_agent_and_by_group_are_views_of_the_rows():
         np.testing.assert_array_equal(found["first"]["place"], kept)
 
 
+def test_the_last_infos_of_rows_are_those_of_the_rows_themselves():
+    mode = AutoresetMode.SAME_STEP
+    with (
+        cartwheel.NativeVectorEnv(RELAY, 3, autoreset_mode=mode) as rows,
+        cartwheel.ParallelVectorEnv.native(RELAY, 3, autoreset_mode=mode) as by_agent,
+        cartwheel.ParallelVectorEnv.native(RELAY, 3, autoreset_mode=mode) as others,
+    ):
+        of_agents = others.as_rows()
+        for envs in (rows, by_agent, of_agents):
+            envs.reset(seed=4)
+        ended = 0
+        for _ in range(40):
+            expected = rows.step(np.full((3, 3), 2))[4]
+            infos = by_agent.step({name: np.full(3, 2) for name in AGENTS})[4]
+            infos_of_agents = of_agents.step(np.full(9, 2))[4]
+            assert_identical(infos["steps"], expected["steps"])
+            if "final_info" not in expected:
+                continue
+            last, mask = (expected["final_info"][key] for key in ("steps", "_steps"))
+            assert_identical(infos["final_info"]["steps"], last)
+            assert_identical(infos["final_info"]["_steps"], mask)
+            over, found = np.repeat(mask, 3), infos_of_agents["final_info"]
+            assert found["_steps"][over].all()
+            assert_identical(found["steps"][over], np.repeat(last, 3)[over])
+            ended += int(mask.sum())
+        assert ended > 6
+
+
 @pytest.mark.parametrize("mode", MODES[:2], ids=lambda mode: mode.value)
 def test_rows_that_are_sent_are_received_as_they_are_stepped(mode):
     native, twin = twins(6, mode)
