@@ -324,8 +324,6 @@ class WorkerGroup:
         assert self.start_process is not None, "worker processes die"
         assert self.setup is not None, "only workers that have served are restarted"
         left = self.retired.get(worker)
-        if left is None:
-            self.restarts[worker] += 1
         self.reported.discard(worker)
         self.reap(worker)
         with uninterrupted():  # otherwise a started process could be lost
