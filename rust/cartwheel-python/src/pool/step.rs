@@ -76,10 +76,14 @@ impl State {
         if let Some(checked) = checked {
             self.keep_actions(checked, py)?;
         }
-        if let Some(messages) = &messages {
-            self.post(py, to, messages)?;
+        if messages.is_none() && next.is_none() {
+            return Ok(());
         }
-        self.send_next_resets(py, next)
+        if let Some(messages) = &messages {
+            self.queue(py, to, messages)?;
+        }
+        self.queue_next_resets(py, next)?;
+        self.send_queued(py).map(drop)
     }
 
     /// `send` and `recv` in one. Only a batch of `rows` says which rows it has.
@@ -237,17 +241,14 @@ impl State {
         Ok(Some(NextResets { rows, messages }))
     }
 
-    /// Sends the messages that belong to a step that has just begun with [`flags_of`] them.
-    pub(super) fn send_next_resets(
-        &mut self,
-        py: Python<'_>,
-        next: Option<NextResets<'_>>,
-    ) -> PyResult<()> {
+    /// Queues the messages that belong to a step that has just begun with [`flags_of`] them.
+    fn queue_next_resets(&mut self, py: Python<'_>, next: Option<NextResets<'_>>) -> PyResult<()> {
         let Some(next) = next else { return Ok(()) };
+        self.queue(py, Recipients::Some, &next.messages)?;
         for row in next.rows {
             self.next_resets.remove(&row);
         }
-        self.post(py, Recipients::Some, &next.messages)
+        Ok(())
     }
 }
 
