@@ -253,7 +253,11 @@ class Worker:
         if left is not None:
             self._take_over(left)
         for row, own in enumerate(cached or []):
-            self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
+            self.envs[row] = env = CachedEnv(self.envs[row], self.first_row + row, *own)
+            if self._first_seed is not None:
+                env.begin_numbers(self._first_seed)
+        if cached is not None:
+            self._first_seed = None  # a reset with a seed would draw other states
         self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
