@@ -259,13 +259,17 @@ class WorkerCallbacks:
             announced: As for :meth:`raise_faults`.
 
         Returns:
-            The exception of each of these rows.
+            The exception of each of these rows; of one whose process died first, its death.
         """
-        return {
-            self._group.shards[worker][0]: fault.take_exception()
-            for worker, _, number in announced
-            for fault in self._receive_faults(worker, number)
-        }
+        exceptions: dict[int, BaseException] = {}
+        for worker, _, number in announced:
+            row, _ = self._group.shards[worker]
+            try:
+                for fault in self._group.receive_announced(worker, number):
+                    exceptions[row] = fault.take_exception()
+            except WorkerDiedError as died:
+                exceptions[row] = copy.copy(died)  # without this frame, which has the dictionary
+        return exceptions
 
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
         """Receives infos that did not fit into shared memory.
