@@ -131,6 +131,13 @@ def write_handoff(descriptor: Descriptor, left: bytes) -> None:
     os.pwrite(file, _HEAD.pack(len(data)), 0)
 
 
+def flush_streams() -> None:
+    """Writes what this process has printed, before it ends without the end of its interpreter."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
 @dataclasses.dataclass
 class Service:
     """The service of a worker process, which its limits end.

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import os
 import pickle
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,6 +33,7 @@ from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
     Service,
     continue_statistics,
+    flush_streams,
     memory_of_this_process,
     statistics_of,
     write_handoff,
@@ -300,9 +300,7 @@ class Worker:
         write_handoff(self._handoff_file, pickled(left))
         try:
             self.close()
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None:
-                    stream.flush()
+            flush_streams()
         finally:
             os._exit(0)  # the native loop below cannot be left otherwise in the middle of a task
 
