@@ -228,7 +228,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
     def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]:
         """Returns messages that repeat a control call, of ``messages``, for workers that died."""
 
-    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
+    def worker_died(self, worker: int, pid: int, phase: str, /) -> Exception:
         """Returns the exception for a worker that was found dead."""
 
     def reap(self, worker: int, /) -> None:
@@ -237,6 +237,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
     def restart(
         self,
         worker: int,
+        pid: int,
         phase: str,
         hung: bool,
         over: list[bool],

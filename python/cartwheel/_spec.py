@@ -170,8 +170,12 @@ def _make_single(
     spec: EnvSpec, env_kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]
 ) -> gym.Env[Any, Any]:
     env: gym.Env[Any, Any] = gym.make(spec, **env_kwargs)
-    for wrapper in wrappers:
-        env = wrapper(env)
+    try:
+        for wrapper in wrappers:
+            env = wrapper(env)
+    except BaseException:
+        env.close()
+        raise
     return env
 
 

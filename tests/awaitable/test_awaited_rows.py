@@ -136,6 +136,34 @@ def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
     asyncio.run(main())
 
 
+class Fleet(Session):
+    """Has worker processes of its own, one of which dies."""
+
+    def lose(self):
+        details = {"worker": 0, "env_index": [0], "pid": 1, "exitcode": 3, "phase": "step"}
+        raise WorkerDiedError("one of the fleet", **details)
+
+    def step(self, action):
+        return self.lose() if action == "lose" else super().step(action)
+
+
+def test_an_environment_may_raise_what_the_death_of_its_row_raises():
+    async def main():
+        async with opened([Fleet], on_error="restart") as envs:
+            shown, _ = await envs.reset(0)
+            with pytest.raises(WorkerDiedError, match="one of the fleet"):
+                await envs.call(0, "lose")
+            pid = await envs.call(0, "made")
+            observation, *rest, info = await envs.step(0, "lose")
+            np.testing.assert_array_equal(observation, shown)
+            assert rest == [0.0, False, True]
+            assert "one of the fleet" in info["env_error"]
+            await envs.reset(0)
+            assert await envs.call(0, "made") == pid
+
+    asyncio.run(main())
+
+
 def test_a_cancelled_await_leaves_its_row_in_flight(gates):
     async def main():
         async with opened([partial(Session, gates)]) as envs:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 import time
 from functools import partial
 
@@ -12,6 +13,7 @@ from gymnasium.error import ClosedEnvironmentError
 
 import cartwheel
 from cartwheel.awaitable import service
+from cartwheel.workers.process import StartProcess
 from tests.support.sessions import Notebook, Session, opened, turns
 
 
@@ -130,6 +132,27 @@ def test_an_environment_that_is_closed_too_slowly_is_named(caplog, monkeypatch):
 
 def made_at_a_gate(gates):
     gates.stand_at(1)
+
+
+def hangs():
+    time.sleep(3600)
+
+
+def test_a_close_ends_the_first_process_although_it_has_not_started_yet(monkeypatch):
+    start, closing = StartProcess.__call__, threading.Event()
+
+    def start_late(self, index):
+        assert closing.wait(30)
+        return start(self, index)
+
+    async def main():
+        envs = cartwheel.AwaitableEnvs([hangs], worker_nice=0)
+        envs.close()
+        closing.set()
+        await asyncio.wait_for(envs.aclose(), 20)
+
+    monkeypatch.setattr(StartProcess, "__call__", start_late)
+    asyncio.run(main())
 
 
 def test_the_end_of_the_first_process_by_a_close_is_not_a_death(caplog, gates):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import RescaleAction, TimeAwareObservation
+from gymnasium.wrappers import OrderEnforcing, RescaleAction, TimeAwareObservation
 
 import cartwheel
 from tests.support.comparison import assert_identical
@@ -27,6 +27,29 @@ def make(*args, **keywords):
     if keywords.get("executor") in ("thread", "process"):
         keywords.setdefault("num_workers", 2)
     return cartwheel.make_vec(*args, **keywords)
+
+
+class ClosedEnv(TranscriptEnv):
+    """Notes that it was closed."""
+
+    def __init__(self, file):
+        super().__init__(length=3)
+        self.file = file
+
+    def close(self):
+        self.file.touch()
+
+
+def refuse(_):
+    raise ValueError("this wrapper refuses the environment")
+
+
+@EXECUTOR
+def test_an_environment_whose_wrapper_raises_is_closed(executor, tmp_path):
+    spec = EnvSpec("Closed-v0", entry_point=ClosedEnv, kwargs={"file": tmp_path / "closed"})
+    with pytest.raises(ValueError, match="refuses the environment"):
+        make(spec, 2, executor=executor, wrappers=[OrderEnforcing, refuse])
+    assert (tmp_path / "closed").exists()
 
 
 @EXECUTOR

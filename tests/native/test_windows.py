@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pygame
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.wrappers import vector as wrappers
 
 import cartwheel
@@ -100,6 +101,23 @@ def test_a_window_is_updated_when_nothing_is_in_flight(build):
     oracle.step(actions)
     assert_identical(window(), oracle.render()[-1])
     envs.close()
+
+
+@pytest.mark.usefixtures("_window")
+def test_rollouts_are_collected_while_a_window_shows_them():
+    def collected(**keywords):
+        envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, **keywords)
+        policy = lambda observations: (observations[:, 1] > 0).astype(np.int64)  # noqa: E731
+        collector = cartwheel.Collector(envs, policy, num_steps=6, seed=1)
+        observations = [collector.collect().observations for _ in range(3)]
+        envs.step_async(np.zeros(2, np.int64))
+        with pytest.raises(AlreadyPendingCallError), envs.frozen():
+            raise AssertionError("it is refused")
+        envs.step_wait()
+        envs.close()
+        return observations
+
+    assert_identical(collected(render_mode="human"), collected())
 
 
 @pytest.mark.usefixtures("_window")

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import gc
-import multiprocessing.process
 import multiprocessing.util
 import os
 import re
@@ -13,12 +12,14 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.inheritance import changed_for_programs
 from tests.programs.registry import program, tell
 
@@ -183,6 +184,35 @@ def list_what_a_worker_has_open():
 
 
 @program
+def fork_while_another_thread_starts_a_worker():
+    """Open descriptors of a worker, forked while no other one is started, or another one is."""
+    alone, start, describe = _open_in_a_worker(), BaseProcess.start, WorkerGroup.describe
+    started, forked, listed = (threading.Event() for _ in range(3))
+
+    def start_slowly(process):
+        start(process)
+        if threading.current_thread() is first:
+            started.set()
+            forked.wait(0.5)  # for a fork that should wait itself
+        else:
+            forked.set()
+
+    def describe_late(group, deadline):
+        if threading.current_thread() is first:
+            listed.wait()  # a worker keeps the end of a channel that a thread waits for
+        return describe(group, deadline)
+
+    BaseProcess.start, WorkerGroup.describe = start_slowly, describe_late
+    first = threading.Thread(target=_construct)
+    first.start()
+    started.wait()
+    meanwhile = _open_in_a_worker()
+    listed.set()
+    first.join()
+    tell(alone=alone, meanwhile=meanwhile)
+
+
+@program
 def construct_while_pipes_are_closed():
     """A worker is forked when the pipes to another process are closed, but still known."""
     close, seen = multiprocessing.util.close_fds, []
@@ -224,13 +254,13 @@ def fork_while_the_limit_is_raised():
 @program
 def end_a_child_while_a_worker_starts():
     """A child, forked when a worker has just been started, ends as every Python program does."""
-    start, exitcodes = multiprocessing.process.BaseProcess.start, []
+    start, exitcodes = BaseProcess.start, []
 
     def start_and_fork(process):
         start(process)
         exitcodes.append(_in_a_child(multiprocessing.util._exit_function))
 
-    multiprocessing.process.BaseProcess.start = start_and_fork
+    BaseProcess.start = start_and_fork
     _construct()
     tell(exitcodes=exitcodes)
 

@@ -11,6 +11,8 @@ import numpy as np
 
 import cartwheel
 from cartwheel._internal.process import Finalizer
+from cartwheel.awaitable.requests import Request
+from cartwheel.workers.awaited_env import Asked
 from tests.programs.registry import program, tell
 from tests.support.ledger import LedgerEnv
 
@@ -63,6 +65,19 @@ def of_rows(_):
     envs = cartwheel.AwaitableEnvs([lambda: gym.make("CartPole-v1")], context="spawn", lazy=True)
     envs._rows.service.post(collect)
     envs._rows.service.wake()
+    return envs
+
+
+def of_start(_):
+    def reap(_):
+        collect()
+        raise RuntimeError("no process is started")
+
+    envs = cartwheel.AwaitableEnvs([lambda: gym.make("CartPole-v1")], context="spawn", lazy=True)
+    service = envs._rows.service
+    service._group.reap = reap
+    service.post(Request(0, Asked("make"), is_abandoned=True))
+    service.wake()
     return envs
 
 

@@ -147,6 +147,39 @@ def test_rows_whose_results_were_lost_allow_everything_until_their_next_step():
         assert masks[[0, 2]].all()
 
 
+class RefusingEnv(MaskedEnv):
+    def reset(self, *, seed=None, options=None):
+        if options:
+            raise ValueError("refused on purpose")
+        return super().reset(seed=seed)
+
+
+class Gathering(cartwheel.VectorEnv):
+    """Refuses infos of masked resets, as it gathers them."""
+
+    refuses = False
+
+    def _add_info(self, *arguments):
+        if self.refuses:
+            raise ValueError("refused on purpose")
+        return super()._add_info(*arguments)
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+@pytest.mark.parametrize("by", ["environment", "owner"])
+def test_a_masked_reset_that_raises_leaves_the_masks_of_other_rows(executor, by):
+    with closing(Gathering([RefusingEnv] * 3, executor=executor)) as envs:
+        before = expected(envs.reset(seed=1)[0])
+        assert not before[[0, 2]].all()
+        envs.refuses = by == "owner"
+        options = {"reset_mask": np.array([False, True, False])}
+        with pytest.raises(ValueError, match="on purpose"):
+            envs.reset(options=options | ({"refused": 1} if by == "environment" else {}))
+        masks = envs.action_masks()
+        np.testing.assert_array_equal(masks[[0, 2]], before[[0, 2]])
+        assert masks[1].all()
+
+
 def test_rows_that_are_replaced_have_the_mask_of_the_reset():
     env_fns = [partial(MaskedEnv, fails=(20, 21, 22))] * 3
     keywords = {"executor": "inline", "autoreset_mode": "same_step", "on_error": "restart"}

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import time
+import warnings
 from functools import partial
 from multiprocessing import TimeoutError
 
@@ -138,6 +139,19 @@ def test_close_warns_of_a_pending_call_and_waits_for_it(build_any, pending):
     text = f"Calling `close` while waiting for a pending call to `{pending}` to complete."
     with pytest.warns(UserWarning, match=re.escape(f"\x1b[33mWARN: {text}\x1b[0m")):
         envs.close()
+    assert envs.closed
+
+
+def test_close_closes_also_where_its_warning_is_an_error(build_any):
+    envs, _ = with_oracle(build_any, POLE, 2)
+    envs.step_async(np.array(ACTIONS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="waiting for a pending call to `step`"):
+            envs.close()
+    with pytest.raises(ClosedEnvironmentError):
+        envs.reset()
+    envs.close()
     assert envs.closed
 
 

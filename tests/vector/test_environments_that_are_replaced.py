@@ -166,6 +166,32 @@ def test_max_restarts_of_none_is_no_limit():
     envs.close()
 
 
+class NumberedEnv(FaultyEnv):
+    """The second one that is made cannot be reset. Each notes that it was made and closed."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder, self.number = folder, len(list(folder.glob("made-*")))
+        (folder / f"made-{self.number}").touch()
+
+    def reset(self, *, seed=None, options=None):
+        if self.number == 1:
+            raise OSError("the server does not answer")
+        return super().reset(seed=seed, options=options)
+
+    def close(self):
+        (self.folder / f"closed-{self.number}").touch()
+
+
+def test_a_replacement_that_cannot_be_reset_is_closed(build, tmp_path):
+    envs = build([partial(NumberedEnv, tmp_path)], on_error="restart")
+    envs.reset(seed=SEED)
+    with pytest.raises(OSError, match="the server does not answer"):
+        envs.step([fault("value error")])
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["closed-0", "closed-1", "made-0", "made-1"]
+
+
 class FailsOnceEnv(FaultyEnv):
     """Episodes of one step; the first autoreset in this process fails."""
 

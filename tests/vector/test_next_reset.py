@@ -15,6 +15,7 @@ from tests.support.executors import EVERY_NATIVE, INLINE, NATIVE, PROCESS, THREA
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.in_parts import Oracle, Sender
 from tests.support.oracle import N, S
+from tests.support.stateful import TouchyWalkEnv, walk
 
 POLE = Case("CartPole-v1", {"max_episode_steps": 5})
 WIDE, NARROW = {"low": -0.2, "high": 0.2}, {"low": -0.01, "high": 0.01}
@@ -307,6 +308,19 @@ def test_evaluations_and_resets_of_rows_discard_them(build_any):
     for _ in range(5):
         envs.step(np.zeros(3, int))
     assert envs.np_random_seed == (50, 2, 3)
+
+
+def test_a_refused_state_discards_none_of_them(build):
+    envs = build([partial(walk, TouchyWalkEnv, 2)] * 2)
+    envs.reset(seed=1)
+    states = envs.get_state()
+    envs.next_reset(seed=[70, 71])
+    envs.set_attr("touchy", [False, True])
+    with pytest.raises(ValueError, match="this state is refused"):
+        envs.set_state(None, states)
+    for _ in range(3):
+        envs.step(np.zeros(2, int))
+    assert envs.np_random_seed == (70, 71)
 
 
 def test_recorded_resets_show_seeds_and_options():

@@ -132,11 +132,31 @@ def test_after_the_timeout_a_receipt_has_what_is_done(build_workers, gates, orde
             came += index(envs.recv(0.01, min_rows=4))
     assert sorted(came) == [0, 1, 2]
     for bounds in ({}, {"min_rows": 2}, {"max_rows": 1}, {"min_rows": 1, "max_rows": 2}):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=r"after 0\.01 second"):
             envs.recv(0.01, **bounds)
     assert envs.in_flight == [3]
     gates.open(1)
     assert index(envs.recv(PATIENCE_S, min_rows=4)) == [3]
+
+
+class LateEnv(TranscriptEnv):
+    """Raises, with the action 2, what a ``multiprocessing.Pool`` raises that it waits for."""
+
+    def step(self, action):
+        if action == 2:
+            raise TimeoutError("the simulator is late")
+        return super().step(action)
+
+
+@ORDER
+def test_the_timeout_of_an_environment_is_not_that_of_the_receipt(build, order):
+    envs = build([partial(LateEnv, 9)] * 3)
+    envs.recv_order = order
+    envs.reset()
+    envs.send([2, 0, 0], [0, 1, 2])
+    with pytest.raises(TimeoutError, match="the simulator is late"):
+        envs.recv(PATIENCE_S, min_rows=3)
+    assert envs.in_flight == []
 
 
 def test_in_the_order_of_sends_rows_wait_for_an_earlier_one(build_workers, gates):

@@ -20,6 +20,7 @@ from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import SleepingEnv, transcripts
 from tests.support.executors import INLINE, THREAD
+from tests.support.gates import GatedEnv
 from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 from tests.support.processes import native_threads
 from tests.support.repetitions import times
@@ -154,6 +155,33 @@ def test_closing_from_another_thread_ends_a_step(build_workers):
     assert envs.closed
     with pytest.raises(ClosedEnvironmentError):
         envs.step([0.0, 0.0])
+
+
+class PickledAtAGateError(Exception):
+    """Waits at gate 1 when it is about to leave its process."""
+
+    def __init__(self, gates):
+        super().__init__("at a gate")
+        self.gates = gates
+
+    def __reduce__(self):
+        self.gates.stand_at(1)
+        return super().__reduce__()
+
+
+class RaisingAtAGateEnv(GatedEnv):
+    def step(self, _):
+        raise PickledAtAGateError(self.gates)
+
+
+def test_closing_ends_a_step_that_waits_for_an_exception(build_processes, gates):
+    envs = build_processes([partial(RaisingAtAGateEnv, gates)] * 2)
+    envs.reset()
+    wait = in_thread(envs.step, [0, 0])
+    gates.await_arrival(1)
+    envs.close(timeout=0.1)
+    with pytest.raises(ClosedEnvironmentError):
+        wait()
 
 
 def test_a_step_that_outlasts_close_closes_the_environments_when_it_ends():

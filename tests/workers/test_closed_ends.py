@@ -1,5 +1,6 @@
 """The ends of channels that are closed, and descriptors that are none."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from cartwheel._cartwheel import Descriptor
+from cartwheel._cartwheel import Channel, Descriptor
+from tests.support.threads import in_thread
 
 #: Sends to an end that is closed, in a program in which SIGPIPE ends the process.
 SENDING = dedent("""
@@ -30,6 +32,18 @@ SENDING = dedent("""
 def test_sending_to_an_end_that_is_closed_raises_and_ends_no_program():
     ended = subprocess.run([sys.executable, "-c", SENDING], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout.split()) == (0, ["told"] * 3), ended.stderr
+
+
+def test_the_other_end_learns_of_a_close_although_a_fork_has_a_copy_of_the_end():
+    end, other = socket.socketpair()
+    copy = Descriptor(os.dup(end.fileno()))
+    channel = Channel(Descriptor(end.detach()), os.getpid())
+    with other:
+        channel.post(b"x")
+        channel.close()
+        received = in_thread(lambda: list(iter(lambda: other.recv(1 << 16), b"")))()
+    assert b"".join(received).endswith(b"x")
+    del copy
 
 
 @pytest.mark.parametrize("number", [-1, -2, -(2**31)])

@@ -4,8 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
+from tests.support.environments import TranscriptEnv
 from tests.support.executors import FORK_FIRST
 from tests.support.platforms import linux_only
 from tests.support.programs import run_program
@@ -63,6 +65,34 @@ def test_a_worker_forked_during_a_first_use_serves(pause_s):
 def test_a_worker_keeps_nothing_of_other_vector_environments():
     facts = run_program("list_what_a_worker_has_open")
     assert facts["among_others"] == facts["alone"]
+
+
+@linux_only("it lists /proc")
+def test_a_worker_keeps_nothing_of_one_that_another_thread_starts():
+    """Otherwise it would hide the end of that worker from the program, and of the program."""
+    facts = run_program("fork_while_another_thread_starts_a_worker")
+    assert facts["meanwhile"] == facts["alone"]
+
+
+class RaisesItsOwnClass(TranscriptEnv):
+    """Raises an exception whose class is pickled by its contents."""
+
+    def __init__(self):
+        super().__init__(length=3)
+
+    def step(self, _):
+        class OwnError(Exception):
+            pass
+
+        raise OwnError("of a class that has no name elsewhere")
+
+
+def test_a_worker_forked_while_a_class_is_pickled_pickles_classes(build_processes):
+    with cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_LOCK:  # as in another thread
+        envs = build_processes([RaisesItsOwnClass] * 2, context="fork", timeout=30)
+    envs.reset()
+    with pytest.raises(Exception, match="of a class that has no name elsewhere"):
+        envs.step([0, 0])
 
 
 def test_a_worker_closes_no_file_that_has_the_number_of_a_pipe_of_another():

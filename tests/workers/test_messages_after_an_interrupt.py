@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import sys
 import threading
 import time
 from functools import partial
@@ -18,6 +19,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel._cartwheel import LARGEST_MESSAGE, Descriptor
+from cartwheel.vector.sent_rows import SentRows
 from cartwheel.workers import channels
 from cartwheel.workers.channels import (
     LocalChannel,
@@ -220,6 +222,54 @@ def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers)
                 envs.step_wait()
         envs.reset()
         assert envs.step(np.array([0, 1, 0]))[0].tolist() == [[1]] * 3
+
+
+class ToldEnv(gym.Env):
+    """Each step ends an episode, at gate 1 if the action says so; remembers its last seed."""
+
+    observation_space, action_space = gym.spaces.Discrete(2), gym.spaces.Text(SIZES[1])
+    seed = None
+
+    def __init__(self, gates):
+        self.gates = gates
+
+    def reset(self, *, seed=None, **_):
+        self.seed = seed
+        return 0, {}
+
+    def step(self, action):
+        if action == "wait":
+            self.gates.stand_at(1)
+        return 1, 0.0, True, False, {}
+
+
+def test_details_of_the_next_reset_follow_an_interrupted_send(build_processes, monkeypatch, gates):
+    """A worker that was told that there are some would wait for them forever."""
+    envs = build_processes([partial(ToldEnv, gates)] * 2, num_workers=1, autoreset_mode="SameStep")
+    envs.reset()
+    envs.send(["wait"], [0])
+    gates.await_arrival(1)  # the worker does not read
+    envs.next_reset(seed=[7], env_index=[1])
+    pack, code = envs._callbacks.pack_sent_actions, SentRows.send.__code__
+
+    def interrupt():
+        while sys._current_frames()[threading.main_thread().ident].f_code is not code:
+            time.sleep(0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def pack_and_interrupt(*arguments):
+        interrupting.start()
+        return pack(*arguments)
+
+    interrupting = threading.Thread(target=interrupt)
+    monkeypatch.setattr(envs._callbacks, "pack_sent_actions", pack_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        envs.send(["x" * SIZES[1]], [1])
+    interrupting.join()
+    gates.open(1)
+    while envs.in_flight:
+        envs.recv(timeout=30)
+    assert envs.get_attr("seed") == (None, 7)
 
 
 CART_POLES = [partial(gym.make, "CartPole-v1")] * 3

@@ -1,15 +1,18 @@
 """The properties of a worker process, seen from inside and from outside."""
 
+import atexit
 import contextlib
 import gc
 import multiprocessing.connection
 import multiprocessing.forkserver
+import multiprocessing.process
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -226,6 +229,45 @@ class EnvironmentVariablesEnv(TranscriptEnv):
 
     def variable(self, name):
         return os.environ.get(name)
+
+
+class SlowToDie:
+    def __del__(self):
+        time.sleep(3600)
+
+
+class LingeringEnv(TranscriptEnv):
+    """Leaves an object to the end of the interpreter, and a function to the end of the program."""
+
+    def __init__(self, file):
+        super().__init__(length=3)
+        globals()["_lingers"] = SlowToDie()
+        atexit.register(file.touch)
+
+
+def test_a_spawned_worker_ends_before_its_interpreter_would(build_processes, caplog, tmp_path):
+    envs = build_processes([partial(LingeringEnv, tmp_path / "ended")], context="spawn")
+    envs.reset()
+    envs.close()
+    assert not caplog.records, "it was killed"
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_signal_handler_may_start_workers_while_one_starts(build_processes, monkeypatch):
+    start = multiprocessing.process.BaseProcess.start
+
+    def start_and_signal(process):
+        monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start)
+        signal.raise_signal(signal.SIGUSR1)
+        start(process)
+
+    def construct(*_):
+        build_processes(transcripts(3), context="fork").close()
+
+    before = signal.signal(signal.SIGUSR1, construct)
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start_and_signal)
+    assert build_processes(transcripts(3), context="fork").reset()[0].tolist() == [[0]]
+    signal.signal(signal.SIGUSR1, before)
 
 
 def _raise():

@@ -29,6 +29,7 @@ from tests.support.restarts import (
     assert_others_equal,
     end,
 )
+from tests.support.threads import in_thread
 
 
 @pytest.fixture
@@ -303,6 +304,41 @@ def test_actions_without_a_fixed_shape_may_be_lost_with_their_worker(build, kind
     assert_cut(envs.step(calm))
     assert not envs.step(calm)[3].any()
     assert envs.stats().restarts.tolist() == [0, 3]
+
+
+class MadeAgainAtAGateEnv(FaultyEnv):
+    """Waits at gate 1 when it is created again."""
+
+    def __init__(self, gates):
+        super().__init__()
+        gates.stand_at(1 if gates.is_reached(2) else 0)
+        gates.open(2)
+        gates.stand_at(2)
+
+
+def test_a_restart_that_ctrl_c_interrupted_is_still_that_of_the_first_death(build, caplog, gates):
+    """The process that Ctrl-C ended is neither a second death nor a second restart."""
+    makers = [FaultyEnv, partial(MadeAgainAtAGateEnv, gates)]
+    envs = build(makers, max_restarts=1, autoreset_mode="SameStep")
+    envs.reset(seed=SEED)
+
+    def interrupt():
+        gates.await_arrival(1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupted = in_thread(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        envs.step([fault("none"), fault("exit 3")])
+    interrupted()
+    gates.open(1)
+    truncations, infos = envs.step_wait(timeout=30)[3:]
+    assert truncations.tolist() == [False, True]
+    assert infos["worker_restarted"].tolist() == [False, True]
+    (death,) = caplog.records
+    assert "exited with code 3" in death.getMessage()
+    with pytest.raises(cartwheel.WorkerDiedError, match="code 3") as failure:
+        envs.step([fault("none"), fault("exit 3")])
+    assert any("restarted 1 times" in note for note in failure.value.__notes__)
 
 
 def test_a_call_is_repeated_after_ctrl_c_interrupted_the_restart_of_its_worker(build, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 import cartwheel
 from cartwheel.workers.retirement import memory_of_this_process
-from cartwheel.wrappers import RecordMetrics
+from cartwheel.wrappers import CachedReset, RecordMetrics
 from tests.support.comparison import assert_identical
 from tests.support.restarts import MODES
 
@@ -132,6 +132,55 @@ def test_sent_rows_go_on_while_a_worker_is_replaced(mode):
             envs.send(rows + step, rows)
             twin.send(rows + step, rows)
             assert_same(envs.recv(), twin.recv())
+
+
+class StartsEnv(gym.Env):
+    """Begins with a random number, which it shows; two steps are an episode."""
+
+    observation_space, action_space = gym.spaces.Discrete(10**6), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, **_):
+        super().reset(seed=seed)
+        self.start, self.steps = int(self.np_random.integers(10**6)), 0
+        return self.start, {}
+
+    def step(self, _):
+        self.steps += 1
+        return self.start, 0.0, self.steps == 2, False, {}
+
+    def get_state(self):
+        return self.start, self.steps
+
+    def set_state(self, state):
+        self.start, self.steps = state
+
+
+def test_cached_resets_draw_the_states_of_one_process():
+    with (
+        build(env_fns=[StartsEnv] * 3) as envs,
+        cartwheel.VectorEnv([StartsEnv] * 3, executor="inline") as twin,
+    ):
+        cached, expected = (CachedReset(each, num_states=50, seed=5) for each in (envs, twin))
+        assert_same(cached.reset(seed=7), expected.reset(seed=7))
+        for _ in range(7):
+            assert_same(cached.step([0] * 3), expected.step([0] * 3))
+        assert envs.stats().restarts.min() >= 2
+
+
+def test_a_sent_reset_of_all_rows_is_staggered_by_the_new_process():
+    rules = {"max_episode_steps": 7, "staggered_reset": True}
+    long = [lambda: SteadyEnv(1000)] * 3
+    with (
+        build(env_fns=long, **rules) as envs,
+        cartwheel.VectorEnv(long, executor="inline", **rules) as twin,
+    ):
+        for seed in (3, 4):
+            for each in (envs, twin):
+                each.send_reset(seed=seed)
+            assert_same(envs.recv(), twin.recv())
+            for _ in range(8):
+                ends, expected = (each.step([1, 2, 3])[3].tolist() for each in (envs, twin))
+                assert ends == expected
 
 
 @pytest.mark.slow

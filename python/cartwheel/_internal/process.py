@@ -80,31 +80,25 @@ def take(queue: Queue[T] | SimpleQueue[T], seconds: float | None = None) -> T:
     raise Empty
 
 
-class ProcessLock:
-    """A lock that no thread holds in a forked child: one that held it does not exist there."""
+def process_lock(if_held: Callable[[], object] = lambda: None) -> Any:
+    """Returns a lock that no thread holds in a forked child: one that held it does not exist there.
 
-    def __init__(self, if_held: Callable[[], object] = lambda: None) -> None:
-        """Makes a lock for as long as the program runs.
+    It is a ``threading.RLock``: a signal handler may need it while its thread holds it, and no
+    Ctrl-C can come between the end of a ``with`` block and the release.
 
-        Args:
-            if_held: Called in a child that was forked while a thread held the lock.
-        """
-        self._if_held = if_held
-        self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._renew)
+    Args:
+        if_held: Called in a child that was forked while a thread held the lock.
+    """
+    lock: Any = threading.RLock()
 
-    def __enter__(self) -> None:
-        """Waits for the lock."""
-        self._lock.acquire()
+    def renew() -> None:
+        is_held = lock._is_owned() or not lock.acquire(blocking=False)
+        lock._at_fork_reinit()  # as Python renews its own
+        if is_held:
+            if_held()
 
-    def __exit__(self, *_: object) -> None:
-        """Releases the lock."""
-        self._lock.release()
-
-    def _renew(self) -> None:
-        if self._lock.locked():
-            self._lock = threading.Lock()
-            self._if_held()
+    os.register_at_fork(after_in_child=renew)
+    return lock
 
 
 #: Its attribute ``is_own`` is there in the threads that cartwheel started.

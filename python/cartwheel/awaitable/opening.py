@@ -38,10 +38,10 @@ def described_spaces(
     group.start_process.parts[0] = pickled(
         [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.limits)]
     )
-    group.processes[0], group.channels[0] = group.start_process(0)
+    group.start(0)
     try:
         description = group.receive(0, "construct", settings.timeout)
-    except Exception:  # it died or hangs, or its spaces cannot be loaded
+    except Exception:  # it died or hangs, or its spaces cannot be loaded, or the rows are closed
         description = {"fault": None}
     if "fault" not in description:
         spaces: tuple[Any, Any] = description["spaces"][0]

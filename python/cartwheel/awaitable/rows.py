@@ -25,6 +25,7 @@ from cartwheel.errors import (
     WorkerDiedError,
     WorkerTimeoutError,
     add_note,
+    is_raised_by_env,
 )
 from cartwheel.workers.faults import described
 
@@ -64,9 +65,9 @@ class Policy:
 
     def restarts_after(self, error: BaseException) -> bool:
         """Whether a failure truncates the episode, rather than raise."""
-        if isinstance(error, WorkerDiedError):
+        if _has_died(error):
             return self.on_worker_death == "restart"
-        if isinstance(error, WorkerTimeoutError):
+        if _is_late(error):
             return self.on_timeout == "restart"
         return self.on_error == "restart" and isinstance(error, Exception)
 
@@ -339,7 +340,7 @@ class Rows:
     def _failed(self, row: _Row, request: Request, error: BaseException) -> None:
         """Follows the policy for failures."""
         kind = request.asked.kind
-        in_process = not isinstance(error, WorkerDiedError | WorkerTimeoutError)
+        in_process = not _has_died(error) and not _is_late(error)
         if kind == "call" and in_process:
             _fail(request, error)
             return
@@ -350,7 +351,7 @@ class Rows:
             restarts = False
         row.remakes = in_process and restarts
         # A process may have died while its row was idle, so a reset is made once more in any case.
-        again = isinstance(error, WorkerDiedError) and request.attempts == 0
+        again = _has_died(error) and request.attempts == 0
         if kind == "reset" and request.awaits() and (restarts or again):
             if request.attempts < _ATTEMPTS - 1:
                 request.attempts += 1
@@ -426,6 +427,16 @@ class Rows:
         if self.service.closed.is_set():
             self._take_outcomes()
         await end
+
+
+def _has_died(error: BaseException) -> bool:
+    """Whether the process of a row died. An environment may raise such an error of its own rows."""
+    return isinstance(error, WorkerDiedError) and not is_raised_by_env(error)
+
+
+def _is_late(error: BaseException) -> bool:
+    """Whether a row took too long, likewise."""
+    return isinstance(error, WorkerTimeoutError) and not is_raised_by_env(error)
 
 
 def _is_open(future: asyncio.Future[Any]) -> bool:

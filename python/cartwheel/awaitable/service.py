@@ -129,11 +129,8 @@ class Service:
     def close(self) -> None:
         """Begins to close; :attr:`closed` is set in the end. Idempotent."""
         self._closing = True
-        if self._pool is None:
-            first = self._group.processes[0]
-            if first is not None:  # it is making an environment to describe
-                self._group.reported.add(0)  # it does not die by itself
-                first.kill()
+        if self._pool is None:  # the first process may be making an environment to describe
+            self._group.hang_up()
         self.wake()
 
     def stats(self) -> dict[str, Any] | None:
@@ -451,6 +448,7 @@ class Service:
         filled: list[int],
     ) -> None:
         """Starts a process, in a thread of its own."""
+        name_this_thread("cartwheel-start")
 
         # Without a variable for what is appended: its exception has this frame, a cycle.
         def report(pid: int, error: BaseException | None) -> None:

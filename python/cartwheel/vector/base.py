@@ -300,13 +300,16 @@ class PoolVectorEnv(
         grace = 0.0 if terminate else FOREVER_S if seconds is None else seconds
         began = time.monotonic()
         pending = self._pool.pending()
-        if pending is not None:
-            logger.warn(
-                f"Calling `close` while waiting for a pending call to `{pending}` to complete."
-            )
-            self._await_pending(pending, grace)
-        left = grace - (time.monotonic() - began)
-        self._finalizer(max(left, min(grace, LAST_GRACE)))
+        try:
+            if pending is not None:
+                logger.warn(
+                    f"Calling `close` while waiting for a pending call to `{pending}` to complete."
+                )
+        finally:  # a program may turn warnings into errors
+            if pending is not None:
+                self._await_pending(pending, grace)
+            left = grace - (time.monotonic() - began)
+            self._finalizer(max(left, min(grace, LAST_GRACE)))
 
     def _await_pending(self, pending: str, grace: float) -> None:
         with contextlib.suppress(Exception):  # closing continues in any case

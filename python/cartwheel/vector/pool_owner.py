@@ -41,6 +41,5 @@ class PoolOwner(Generic[ObsType, ActType]):
 
     def _numbers(self, env_index: Any) -> list[int]:
         """Returns row numbers as a list; ``None`` stands for all rows."""
-        return (
-            list(range(self.num_envs)) if env_index is None else as_rows(env_index, self.num_envs)
-        )
+        rows = self._named(env_index)
+        return list(range(self.num_envs)) if rows is None else rows

@@ -97,8 +97,8 @@ class SavedRows(Resets[ObsType, ActType]):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
         own, models = self._without_models(numbers, states)
         self._check_row_states(numbers, own)
-        before = self._models("set_state", numbers)
-        masks = self._pool.kept_action_masks()
+        next_resets = self._pending_next_resets("set_state")
+        before, masks = self._models("set_state", numbers), self._pool.kept_action_masks()
         space = self.single_observation_space
         try:
             self._set_models("set_state", numbers, models)
@@ -107,6 +107,7 @@ class SavedRows(Resets[ObsType, ActType]):
             with contextlib.suppress(Exception):  # closed, or broken
                 self._pool.keep_action_masks(masks)
                 self._set_models("set_state", numbers, before)
+                self._keep_next_resets(next_resets)
             raise
 
     def state_dict(self, *, envs: bool = True) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._internal.arguments import as_integer, as_timeout
 from cartwheel._internal.literals import RecvOrder, check_choice
-from cartwheel.errors import add_note
+from cartwheel.errors import add_note, is_raised_by_env
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
 
 if TYPE_CHECKING:
@@ -98,10 +98,15 @@ class SentRows(PoolOwner[ObsType, ActType]):
         minimum = as_integer("min_rows", limit if min_rows is None else min_rows, 1, limit)
         try:
             result = self._pool.recv(seconds, (minimum, limit))
-        except multiprocessing.TimeoutError:
-            if min_rows is None or minimum == 1:
+        except multiprocessing.TimeoutError as late:
+            if min_rows is None or minimum == 1 or is_raised_by_env(late):
                 raise
-            result = self._pool.recv(0.0, (1, limit))
+            try:
+                result = self._pool.recv(0.0, (1, limit))
+            except multiprocessing.TimeoutError as error:
+                if is_raised_by_env(error):
+                    raise
+                raise late from None  # which has the seconds of the caller
         return result
 
     @property

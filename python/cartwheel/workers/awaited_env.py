@@ -14,7 +14,6 @@ import inspect
 import operator
 import os
 import pickle
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +30,7 @@ from cartwheel.workers.retirement import (
     Service,
     check_memory,
     continue_statistics,
+    flush_streams,
     memory_of_this_process,
     statistics_of,
 )
@@ -224,9 +224,7 @@ class AwaitedEnv:
         statistics = statistics_of(env, row) if keeps else {}
         left = Left(self._seeds.next_seed(0), self._seeds.hand_over(), statistics)
         self.close()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        flush_streams()
         return left
 
     def _with_seed(self, asked: Asked) -> Asked:

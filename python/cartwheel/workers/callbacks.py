@@ -259,13 +259,17 @@ class WorkerCallbacks:
             announced: As for :meth:`raise_faults`.
 
         Returns:
-            The exception of each of these rows.
+            The exception of each of these rows; of one whose process died first, its death.
         """
-        return {
-            self._group.shards[worker][0]: fault.take_exception()
-            for worker, _, number in announced
-            for fault in self._receive_faults(worker, number)
-        }
+        exceptions: dict[int, BaseException] = {}
+        for worker, _, number in announced:
+            row, _ = self._group.shards[worker]
+            try:
+                for fault in self._group.receive_announced(worker, number):
+                    exceptions[row] = fault.take_exception()
+            except WorkerDiedError as died:
+                exceptions[row] = copy.copy(died)  # without this frame, which has the dictionary
+        return exceptions
 
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
         """Receives infos that did not fit into shared memory.
@@ -343,7 +347,7 @@ class WorkerCallbacks:
         """Returns the exception for rows that have not answered in time."""
         return WorkerTimeoutError.from_call(call, seconds, rows, self._group.workers_of(rows))
 
-    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002 - native code calls it
+    def worker_died(self, worker: int, pid: int, phase: str) -> WorkerDiedError:
         """Returns the exception for a dead worker; later ones name the same phase."""
         phase = self._phases.setdefault((worker, pid), phase)
         return self._group.logged(self._group.died(worker, phase))
@@ -355,6 +359,7 @@ class WorkerCallbacks:
     def restart(
         self,
         worker: int,
+        pid: int,
         phase: str,
         hung: bool,  # noqa: FBT001 - called by position, by the native pool
         over: list[bool],
@@ -366,6 +371,8 @@ class WorkerCallbacks:
 
         Args:
             worker: The index of the worker.
+            pid: The process that died. If another one was started since, Ctrl-C ended an earlier
+                restart, or the other one died in this restart.
             phase: The phase in which it died.
             hung: Whether the native pool killed it, because it made no progress.
             over: For each of its rows, whether the episode was over.
@@ -388,31 +395,31 @@ class WorkerCallbacks:
         policy = group.restart_policy
         resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
         phase = "construct" if attempt else phase
-        if not attempt:
+        is_first = group.processes[worker].pid == pid
+        if is_first:
             group.deaths[worker] = group.died(worker, phase)
-        hung = hung and not attempt
-        if attempt or not group.has_retired(worker):
-            self._check_restart(worker, phase, hung=hung)
+        if attempt or (is_first and not group.has_retired(worker)):
+            self._check_restart(worker, phase, hung=hung and not attempt)
         began = time.monotonic()
         try:
-            pid = group.restart(worker, over, resets, announced, policy.timeout)
+            new_pid = group.restart(worker, over, resets, announced, policy.timeout)
         except WorkerDiedError:
             if attempt + 1 < _ATTEMPTS and policy.on_worker_death == "restart":
                 return None
             raise
         log_event(
             logging.INFO,
-            f"worker {worker} serves again as process {pid}",
+            f"worker {worker} serves again as process {new_pid}",
             event="restart",
             worker=worker,
             env_index=list(range(*group.shards[worker])),
-            pid=pid,
+            pid=new_pid,
             seconds=time.monotonic() - began,
         )
-        return pid
+        return new_pid
 
     def _check_restart(self, worker: int, phase: str, *, hung: bool) -> None:
-        """Logs a failure of a worker that is restarted.
+        """Logs and counts a failure of a worker that is restarted.
 
         Raises:
             WorkerDiedError: It must not be restarted.
@@ -420,7 +427,7 @@ class WorkerCallbacks:
         """
         group = self._group
         if not hung and group.restart_policy.on_worker_death != "restart":
-            raise self.worker_died(worker, group.processes[worker].pid, [], phase)
+            raise self.worker_died(worker, group.processes[worker].pid, phase)
         ended = group.hung if hung else group.died
         if not group.restart_policy.allows(group.restarts[worker]):
             restarts = group.restarts[worker]
@@ -436,6 +443,7 @@ class WorkerCallbacks:
             pid=group.processes[worker].pid,
             phase=phase,
         )
+        group.restarts[worker] += 1
 
 
 def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -19,7 +19,13 @@ import cloudpickle
 import gymnasium as gym
 from gymnasium.spaces import Space
 from gymnasium.utils import EzPickle
-from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers import (
+    NormalizeObservation,
+    NormalizeReward,
+    OrderEnforcing,
+    RecordEpisodeStatistics,
+    TimeLimit,
+)
 
 from cartwheel._internal.arguments import mismatched_signature
 from cartwheel.workers.agents_env import AgentsEnv
@@ -27,6 +33,8 @@ from cartwheel.workers.agents_env import AgentsEnv
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: Gymnasium's wrappers with values of many episodes.
+OF_MANY_EPISODES = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 #: The attributes that the constructor of every wrapper makes.
 _MADE_AGAIN = (
     *("env", "_saved_kwargs", "_cached_spec", "_metadata"),

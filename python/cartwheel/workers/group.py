@@ -22,7 +22,7 @@ from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.channels import Deadline, ProcessChannel
-from cartwheel.workers.inheritance import free_in_workers
+from cartwheel.workers.inheritance import free_in_workers, starting
 from cartwheel.workers.process import (
     EXPECTED_EXITS,
     NO_MAIN_GUARD,
@@ -72,7 +72,8 @@ class WorkerGroup:
         cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
         may_fork: Whether an error may advise the start method ``fork``.
-        hung_up: Whether the channels were closed while a call waits for a message.
+        hung_up: Whether the channels are closed, or about to be: a call that waits for a message is
+            not told that its worker died.
         closing: The processes whose pipes are closed, or about to be: another file may have the
             number of a pipe by then.
     """
@@ -175,7 +176,7 @@ class WorkerGroup:
 
         Raises:
             WorkerDiedError: The worker ended first.
-            EOFError: A signal handler closed the vector environment.
+            EOFError: The vector environment was closed meanwhile.
             multiprocessing.TimeoutError: No message came within ``seconds``.
         """
         try:
@@ -190,7 +191,7 @@ class WorkerGroup:
 
         Raises:
             WorkerDiedError: The process that announced the message died before it sent it.
-            EOFError: A signal handler closed the vector environment.
+            EOFError: The vector environment was closed meanwhile.
         """
         try:
             return self.channels[worker].receive(number)
@@ -293,6 +294,27 @@ class WorkerGroup:
         _kill(process)
         process.join()
 
+    def start(self, worker: int, announced: int = 0) -> None:
+        """Starts the process of a worker, in the place of one that has ended, if there was one.
+
+        Args:
+            worker: The index of the worker.
+            announced: The number of the last message that the earlier process may have announced.
+        """
+        assert self.start_process is not None, "only processes are started here"
+        with starting, uninterrupted():  # otherwise a started process could be lost
+            process, channel = self.start_process(worker)
+            (old, self.processes[worker]) = (self.processes[worker], process)
+            (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+            if isinstance(old_channel, ProcessChannel):
+                channel.follow(old_channel, announced)
+            old_channel.close()
+            if old is not None:
+                with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
+                    old.close()
+        if self.hung_up:  # meanwhile
+            channel.hang_up()
+
     def restart(
         self,
         worker: int,
@@ -321,24 +343,13 @@ class WorkerGroup:
             RuntimeError: The spaces of the new environments differ from the old ones.
             Exception: An environment function raised it.
         """
-        assert self.start_process is not None, "worker processes die"
         assert self.setup is not None, "only workers that have served are restarted"
         left = self.retired.get(worker)
-        if left is None:
-            self.restarts[worker] += 1
         self.reported.discard(worker)
         self.reap(worker)
-        with uninterrupted():  # otherwise a started process could be lost
-            process, channel = self.start_process(worker)
-            (old, self.processes[worker]) = (self.processes[worker], process)
-            (old_channel, self.channels[worker]) = (self.channels[worker], channel)
-            if isinstance(old_channel, ProcessChannel):
-                channel.follow(old_channel, announced)
+        self.start(worker, announced)
+        process = self.processes[worker]
         try:
-            if old is not None:
-                with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
-                    old.close()
-            old_channel.close()
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))
             self.continue_with(worker, over, resets, announced, deadline, left)
@@ -468,7 +479,7 @@ class WorkerGroup:
     def give_up(self) -> None:
         """Ends workers that were started but never served."""
         for channel in self.channels:
-            channel.post(channel.pack(None))
+            channel.hang_up()
         if self.local is not None:
             self.local.close()
         self.join(grace=1.0)
@@ -489,6 +500,7 @@ class WorkerGroup:
     def join(self, *, grace: float) -> None:
         """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
         deadline = Deadline(grace)
+        self.hung_up = True
         for worker, process in enumerate(self.processes):
             if process is None:  # never started
                 continue

@@ -3,6 +3,9 @@
 Thread pools of numerical libraries have one thread in each worker, unless the user has set their
 size. Variables by which MPI would take a worker for one of its own processes are removed.
 
+Worker processes are started one after the other, whichever threads start them: until a start is
+over, this process has descriptors, and perhaps variables, that no other worker may inherit.
+
 ``os.environ`` of the caller never changes: another thread that reads it meanwhile would raise
 ``KeyError``. A forked process changes its own. A process that starts a program reads the variables
 before any code of cartwheel runs there. So they are set around the start, in the environment of the
@@ -20,7 +23,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Protocol
 
-from cartwheel._internal.process import ProcessLock
+from cartwheel._internal.process import process_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,14 +65,14 @@ def _change_back() -> None:
         os.putenv(name, value)
 
 
-#: Held while the environment of the C library differs.
-_changed = ProcessLock(if_held=_change_back)
+#: Held from the first descriptor of a worker until its group has what a forked worker closes.
+starting = process_lock(if_held=_change_back)
 
 
 @contextlib.contextmanager
 def changed_for_programs() -> Iterator[None]:
     """Sets the variables for programs that this process starts in the block."""
-    with _changed:
+    with starting:
         for name in _missing():
             os.putenv(name, "1")
         for name in _mpi():

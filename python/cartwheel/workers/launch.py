@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
-from cartwheel._internal.process import ProcessLock, uninterrupted
+from cartwheel._internal.process import process_lock, uninterrupted
 from cartwheel.errors import add_note
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import WorkerGroup
@@ -137,15 +137,10 @@ def start_processes(
         env_fns[first:last] if forks else _pickled(list(env_fns[first:last]), env_fns, first, last)
         for first, last in shards
     ]
-    start = StartProcess(shards, parts, name, context, daemon, spin, restart_policy)
-    group = WorkerGroup(shards, restart_policy=restart_policy, start_process=start)
+    group = _unstarted(StartProcess(shards, parts, name, context, daemon, spin, restart_policy))
     try:
         for index in range(len(shards)):
-            with uninterrupted():  # otherwise a started process could be lost
-                process, channel = start(index)
-                group.processes.append(process)
-                group.channels.append(channel)
-                group.objects.append(None)
+            group.start(index)
     except BaseException:
         group.give_up()
         raise
@@ -155,7 +150,7 @@ def start_processes(
 def prepare_processes(
     parts: list[bytes], *, name: str, context: Any, daemon: bool, restart_policy: RestartPolicy
 ) -> WorkerGroup:
-    """Returns workers of one row each, whose processes :meth:`WorkerGroup.restart` starts later.
+    """Returns workers of one row each, whose processes are started later.
 
     Args:
         parts: The pickled function of each row, in a list; entries may be replaced until the
@@ -173,14 +168,20 @@ def prepare_processes(
     require_descriptors(len(parts), fewer="rows")
     ranges = [(row, row + 1) for row in range(len(parts))]
     start = StartProcess(ranges, list(parts), name, context, daemon, False, restart_policy)
+    return _unstarted(start, may_fork=False)
+
+
+def _unstarted(start: StartProcess, *, may_fork: bool = True) -> WorkerGroup:
+    """Returns worker processes that :meth:`WorkerGroup.start` starts."""
+    workers = len(start.shards)
     return WorkerGroup(
-        ranges,
-        channels=[LocalChannel() for _ in parts],
-        processes=[None] * len(parts),
-        objects=[None] * len(parts),
-        restart_policy=restart_policy,
+        start.shards,
+        channels=[LocalChannel() for _ in range(workers)],
+        processes=[None] * workers,
+        objects=[None] * workers,
+        restart_policy=start.restart_policy,
         start_process=start,
-        may_fork=False,
+        may_fork=may_fork,
     )
 
 
@@ -262,7 +263,7 @@ _SHARED = 16
 
 
 #: Held while the limit is raised, for threads that make vector environments at the same time.
-_limit_lock = ProcessLock()
+_limit_lock = process_lock()
 
 
 def require_descriptors(

@@ -31,7 +31,7 @@ NO_MAIN_GUARD = 83
 #: The beginning of the names of worker processes.
 _NAME = "Worker<"
 #: A pipe whose second end this process holds until it ends or executes another program. Workers
-#: watch the first end, and end then, too. (Threads that need it at the same time make one each.)
+#: watch the first end, and end then, too.
 _lifelines: list[tuple[Descriptor, Descriptor]] = []
 #: The worker processes of this process.
 _workers: ConcurrentWeakSet[Any] = ConcurrentWeakSet()
@@ -111,13 +111,14 @@ class StartProcess:
     restart_policy: RestartPolicy
 
     def __call__(self, index: int) -> tuple[Any, ProcessChannel]:
-        """Starts worker ``index``.
+        """Starts worker ``index``, while this thread holds ``inheritance.starting``.
 
         Returns:
             The process and the caller's end of its channel.
         """
         caller_end, worker_end = socket.socketpair()
-        forks = self.context.get_start_method() == "fork"
+        method = self.context.get_start_method()
+        forks = method == "fork"
         process = self.context.Process(
             target=serve_process,
             args=(
@@ -129,6 +130,7 @@ class StartProcess:
             ),
             kwargs={
                 "parent": os.getpid(),
+                "is_spawned": method == "spawn",
                 "spin": self.spin,
                 "restart_policy": self.restart_policy,
             },

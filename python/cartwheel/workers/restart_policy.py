@@ -154,20 +154,24 @@ class Replacements:
             replacements=made + 1,
         )
         old = envs[row]
-        try:
-            old.close()
-        except Exception:
-            LOGGER.exception("closing the environment of row %d", self.first_row + row)
+        self._close(old, row)
         env = env_fn()
-        for kind in ("observation_space", "action_space"):
-            before, now = getattr(old, kind), getattr(env, kind)
-            if before != now:
-                raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
-        # The next episode begins with its own reset; this reset allows control calls before it.
-        env.reset(seed=self.next_seed(row))
+        try:
+            _check_spaces(old, env)
+            # The next episode begins with its own reset; this one allows control calls before it.
+            env.reset(seed=self.next_seed(row))
+        except BaseException:
+            self._close(env, row)
+            raise
         envs[row] = env
         summary, _ = described(failure)
         return summary[:_MAX_TEXT]
+
+    def _close(self, env: Any, row: int) -> None:
+        try:
+            env.close()
+        except Exception:
+            LOGGER.exception("closing the environment of row %d", self.first_row + row)
 
     def next_seed(self, row: int) -> int | None:
         """Returns the seed of the next replacement of a row; ``None`` if it was never seeded."""
@@ -176,3 +180,10 @@ class Replacements:
         seed, replaced = self._seeds[row]
         self._seeds[row] = (seed, replaced + 1)
         return int(np.random.SeedSequence([seed, replaced + 1]).generate_state(1)[0])
+
+
+def _check_spaces(old: Any, env: Any) -> None:
+    for kind in ("observation_space", "action_space"):
+        before, now = getattr(old, kind), getattr(env, kind)
+        if before != now:
+            raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")

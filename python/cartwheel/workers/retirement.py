@@ -19,10 +19,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel._internal.suggestions import shown
-from cartwheel.workers.env_chain import Chain
+from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
 from cartwheel.workers.stderr import nameless_file
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 #: The length of what a worker leaves, at the beginning of the file; 0 until all is written.
 _HEAD = struct.Struct("<Q")
-#: Gymnasium's wrappers with values of many episodes.
-_OF_MANY_EPISODES = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
@@ -134,6 +131,13 @@ def write_handoff(descriptor: Descriptor, left: bytes) -> None:
     os.pwrite(file, _HEAD.pack(len(data)), 0)
 
 
+def flush_streams() -> None:
+    """Writes what this process has printed, before it ends without the end of its interpreter."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
 @dataclasses.dataclass
 class Service:
     """The service of a worker process, which its limits end.
@@ -169,7 +173,7 @@ def statistics_of(env: Any, row: int) -> dict[int, bytes]:
 
     They are found by their place in the chain of wrappers.
     """
-    return Chain(env).attributes_by_place(_OF_MANY_EPISODES, row)
+    return Chain(env).attributes_by_place(OF_MANY_EPISODES, row)
 
 
 def continue_statistics(env: Any, saved: dict[int, bytes]) -> None:

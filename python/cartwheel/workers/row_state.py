@@ -20,17 +20,14 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.utils import seeding
-from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel._cartwheel import FAILED_PHASE, cache_draws, draw_cached
 from cartwheel.workers.channels import pickled
-from cartwheel.workers.env_chain import Chain
+from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI?16s")
-#: Gymnasium's wrappers with values of many episodes.
-_TURNED_BACK = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 
 
 def check_state(state: Any) -> None:
@@ -157,7 +154,7 @@ def _check_cached(env: Any, row: int) -> None:
         ValueError: One of them is around the environment.
     """
     for wrapper in Chain(env).wrappers:
-        name = next((kind.__name__ for kind in _TURNED_BACK if isinstance(wrapper, kind)), None)
+        name = next((kind.__name__ for kind in OF_MANY_EPISODES if isinstance(wrapper, kind)), None)
         if name is not None:
             raise ValueError(
                 f"the environment of row {row} cannot have cached resets: Gymnasium's wrapper "
@@ -221,17 +218,21 @@ class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):
         """Returns this wrapper around another environment, which replaces the wrapped one."""
         return CachedEnv(env, self._row, self._cache, self.draw)
 
+    def begin_numbers(self, seed: int) -> None:
+        """Begins the random numbers of the environment with a seed."""
+        inner = self.env.unwrapped
+        inner._np_random, inner._np_random_seed = seeding.np_random(seed)
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Loads a state; ``options`` have no effect."""
         del options
-        inner = self.env.unwrapped
-        if seed is None:
-            generator, number = inner.np_random, inner._np_random_seed
-        else:
-            generator, number = seeding.np_random(seed)
+        if seed is not None:
+            self.begin_numbers(seed)
             self.draw = cache_draws(self._cache.key, seed), 0
+        inner = self.env.unwrapped
+        generator, number = inner.np_random, inner._np_random_seed
         at = generator.bit_generator.state
         (key, count), states = self.draw, self._cache.states
         self.draw = key, count + 1

@@ -5,15 +5,22 @@ Worker processes import this file by name, so it must not import a trainer.
 
 from __future__ import annotations
 
+import atexit
 import gc
+import multiprocessing.util
+import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
 
 from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.process import name_this_thread
 from cartwheel.workers.channels import ProcessWorkerChannel
 from cartwheel.workers.inheritance import change_environment, free_inherited
+from cartwheel.workers.retirement import flush_streams
 from cartwheel.workers.stderr import keep_stderr
 from cartwheel.workers.worker import Worker
 
@@ -38,11 +45,7 @@ def serve_thread(
     name_this_thread(f"cartwheel-w{index}")
     try:
         worker.introduce(env_fns)
-        setup = channel.receive()
-        if setup is None:
-            worker.close()
-            return
-        memory, make_shard = setup
+        memory, make_shard = channel.receive()
         serve(memory, index, make_shard(worker), spin=spin)
     except EOFError:  # the caller hung up
         worker.close()
@@ -60,6 +63,7 @@ def serve_process(
     env_fns: bytes | Sequence[EnvFn],
     *,
     parent: int,
+    is_spawned: bool,
     spin: bool,
     restart_policy: RestartPolicy,
 ) -> None:
@@ -72,6 +76,7 @@ def serve_process(
         first_row: The row of its first environment.
         env_fns: The functions that make its environments, pickled unless the process was forked.
         parent: The process that started it.
+        is_spawned: Whether a program was started for the process.
         spin: Whether the worker may spin before it sleeps.
         restart_policy: How failures of environments are handled.
     """
@@ -81,6 +86,8 @@ def serve_process(
         gc.freeze()
         other.close()
         free_inherited()
+        # A thread of the program may have held it at the fork.
+        cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_LOCK = threading.Lock()
     # Threads of the program, which a fork does not copy, but Python would join at the end.
     futures = sys.modules.get("concurrent.futures.thread")
     getattr(futures, "_threads_queues", {}).clear()
@@ -97,11 +104,7 @@ def serve_process(
         if restart_policy.retires:
             worker.may_retire(channel.take_descriptor())
         worker.introduce(env_fns)
-        setup = channel.receive()
-        if setup is None:
-            worker.close()
-            return
-        plan, shard, resumed = setup
+        plan, shard, resumed = channel.receive()
         descriptors = [channel.take_descriptor() for _ in range(4)]
         memory = worker.memory = Memory(**plan, descriptors=descriptors)
         if resumed is not None:
@@ -115,3 +118,22 @@ def serve_process(
             raise  # the caller does not wait for a message: it finds this process dead
         worker.fail(error)
         channel.close()
+    if is_spawned:
+        _end_spawned_process()
+
+
+def _end_spawned_process() -> None:
+    """Ends this process as ``multiprocessing`` ends those of its other start methods.
+
+    The end of the interpreter would destroy what modules have, which the system frees at once. With
+    PyTorch that takes a second of a processor, so that workers of a busy machine would be killed
+    before they ended.
+    """
+    util: Any = multiprocessing.util
+    util._exit_function()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        flush_streams()
+    finally:
+        os._exit(0)

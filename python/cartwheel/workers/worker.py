@@ -14,7 +14,6 @@ import contextlib
 import functools
 import os
 import pickle
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,6 +33,7 @@ from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
     Service,
     continue_statistics,
+    flush_streams,
     memory_of_this_process,
     statistics_of,
     write_handoff,
@@ -253,7 +253,11 @@ class Worker:
         if left is not None:
             self._take_over(left)
         for row, own in enumerate(cached or []):
-            self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
+            self.envs[row] = env = CachedEnv(self.envs[row], self.first_row + row, *own)
+            if self._first_seed is not None:
+                env.begin_numbers(self._first_seed)
+        if cached is not None:
+            self._first_seed = None  # a reset with a seed would draw other states
         self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
@@ -296,9 +300,7 @@ class Worker:
         write_handoff(self._handoff_file, pickled(left))
         try:
             self.close()
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None:
-                    stream.flush()
+            flush_streams()
         finally:
             os._exit(0)  # the native loop below cannot be left otherwise in the middle of a task
 

@@ -134,11 +134,12 @@ impl PyChannel {
             drop(self.open.try_lock().ok().and_then(|mut open| open.take()));
             return;
         }
-        let open = self.lock(py).take();
-        if let Some(OpenChannel { sender: Some((way, thread)), .. }) = open {
+        let Some(OpenChannel { channel, sender, .. }) = self.lock(py).take() else { return };
+        if let Some((way, thread)) = sender {
             drop(way);
             py.detach(|| thread.join());
         }
+        channel.shut_down();
     }
 }
 

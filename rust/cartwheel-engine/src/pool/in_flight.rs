@@ -22,6 +22,8 @@ pub enum RecvOrder {
 pub(super) struct InFlight {
     /// For each row, what it was sent for.
     pub(super) rows: Vec<Option<Call>>,
+    /// For each row, the flags with which it was last sent for a reset.
+    pub(super) reset_flags: Vec<u32>,
     pub(super) count: usize,
     /// Number of rows in flight that step.
     pub(super) steps: usize,
@@ -46,6 +48,7 @@ impl InFlight {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
             rows: vec![None; plan.rows()],
+            reset_flags: vec![0; plan.rows()],
             count: 0,
             steps: 0,
             order: if plan.batch_size < plan.rows() { RecvOrder::Done } else { RecvOrder::Sent },

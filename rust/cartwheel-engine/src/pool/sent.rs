@@ -123,6 +123,9 @@ impl Pool {
                     self.memory.control.queue(shard).push(&queued);
                 }
                 self.sent.rows[start..end].fill(Some(call));
+                if call == Call::Reset {
+                    self.sent.reset_flags[start..end].fill(flags);
+                }
                 self.sent.count += end - start;
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };
                 self.sent.woken[shard] = true;

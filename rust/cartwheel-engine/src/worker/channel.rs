@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -223,6 +224,12 @@ impl Channel {
             Some(timeout) if began.elapsed() >= timeout => Err(ErrorKind::TimedOut.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Ends the channel for both ends, also if a fork of this process has a copy of this one. What was
+    /// sent before can still be received.
+    pub fn shut_down(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both); // it fails where the other end is gone
     }
 
     /// Takes the first of the descriptors that came with messages.

@@ -1,6 +1,7 @@
 //! Resets and control calls: they begin with messages to workers.
 
 use cartwheel_engine::Call;
+use cartwheel_engine::pool::Received;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -94,13 +95,25 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
-        self.load_infos(py, &received)?;
+        let shown = self.reset_by_row(py, &mut received);
+        if shown.is_err() {
+            self.drop_results(py, Some(Call::Reset), &received);
+        }
+        shown
+    }
+
+    fn reset_by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        received: &mut Received,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.load_infos(py, received)?;
         let Self { callbacks, batches, blocks, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
         let block = batches.block(py, blocks, infos.rows)?;
         let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
         let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
-        self.end_copied(&mut received);
+        self.end_copied(received);
         PyTuple::new(py, [observations, dicts])
     }
 

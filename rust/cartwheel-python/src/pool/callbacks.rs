@@ -64,9 +64,8 @@ impl Callbacks {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
                 self.exception(py, "timed_out", (calling, timeout.as_secs_f64(), rows))
             }
-            Error::WorkerDied { worker, pid, rows } => {
-                let rows: Vec<usize> = rows.collect();
-                self.exception(py, "worker_died", (worker, pid, rows, call.to_string()))
+            Error::WorkerDied { worker, pid, .. } => {
+                self.exception(py, "worker_died", (worker, pid, call.to_string()))
             }
             other => to_py_err(other),
         }

@@ -110,7 +110,7 @@ impl State {
         let before = PyBytes::new(py, &function.before);
         let (step, show) =
             (Some(Call::Step), |outputs: Outputs<'_>| Ok(outputs.observations.unbind()));
-        let observations = self.collect(py, step, received, show)?;
+        let observations = self.collect_or_drop(py, step, received, show)?;
         let posted = callable
             .bind(py)
             .call1((before, actions, observations))

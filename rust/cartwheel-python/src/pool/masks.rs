@@ -103,22 +103,25 @@ impl Masks {
                 self.batch = received.rows.sent().map(<[usize]>::to_vec);
                 self.take_leaf(leaf, received);
             }
-            None if self.are_present() => self.lose(infos, &received.rows),
+            None if self.are_present() => self.lose(infos, &received.rows, None),
             None => {}
         }
     }
 
-    /// The results of these rows are not seen, so nothing is known of their masks.
-    pub(super) fn lose(&mut self, infos: &Infos, rows: &ReceivedRows) {
-        let resetting = self.resetting.take();
-        if rows.sent().is_none() && resetting.is_none() {
+    /// The results of these rows are not seen, so nothing is known of their masks; of the others, which
+    /// a reset did not concern, `is_reset` is false.
+    pub(super) fn lose(
+        &mut self,
+        infos: &Infos,
+        rows: &ReceivedRows,
+        is_reset: Option<&dyn Fn(usize) -> bool>,
+    ) {
+        self.resetting = None;
+        if rows.sent().is_none() && is_reset.is_none() {
             self.is_unread = false; // the infos may be those of the lost batch already
         }
         self.take_unread(infos);
-        match resetting {
-            Some(rows) => self.known.clear(rows.into_iter()),
-            None => self.known.clear(rows.iter()),
-        }
+        self.known.clear(rows.iter().filter(|&row| is_reset.is_none_or(|is_reset| is_reset(row))));
     }
 
     /// A reset of the rows in `mask` has begun; `None`: of all of them.

@@ -161,7 +161,7 @@ impl State {
         let resets = (call == Some(Call::Reset)).then_some(&is_reset as &dyn Fn(usize) -> bool);
         self.pool.drop_results(received, resets);
         if let Some(masks) = &mut self.masks {
-            masks.lose(&self.infos, &received.rows);
+            masks.lose(&self.infos, &received.rows, resets.filter(|_| mask.is_some()));
         }
     }
 
@@ -209,6 +209,8 @@ impl State {
         shown
     }
 
+    /// Loads the infos of a batch, or raises the exceptions of its environments: then the results have to
+    /// be [dropped](Self::drop_results).
     fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {
         let Self { callbacks, pool, infos, masks, message_counts, .. } = self;
         let is_quiet = received.infos.is_empty() && received.failed.is_empty();
@@ -223,10 +225,8 @@ impl State {
             infos.begin(&received.rows, 0);
             Ok(())
         };
-        match masks {
-            Some(masks) if loaded.is_ok() => masks.after(infos, received),
-            Some(masks) => masks.lose(infos, &received.rows),
-            None => {}
+        if let Some(masks) = masks.as_mut().filter(|_| loaded.is_ok()) {
+            masks.after(infos, received);
         }
         loaded
     }

@@ -76,10 +76,14 @@ impl State {
         if let Some(checked) = checked {
             self.keep_actions(checked, py)?;
         }
-        if let Some(messages) = &messages {
-            self.post(py, to, messages)?;
+        if messages.is_none() && next.is_none() {
+            return Ok(());
         }
-        self.send_next_resets(py, next)
+        if let Some(messages) = &messages {
+            self.queue(py, to, messages)?;
+        }
+        self.queue_next_resets(py, next)?;
+        self.send_queued(py).map(drop)
     }
 
     /// `send` and `recv` in one. Only a batch of `rows` says which rows it has.
@@ -168,7 +172,20 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = Received::default();
         self.finish_step(py, &mut received, Some(Call::Step), None, calling, timeout)?;
-        self.load_infos(py, &received)?;
+        let shown = self.stepped_by_row(py, &mut received, reset_infos);
+        if shown.is_err() {
+            self.drop_results(py, Some(Call::Step), &received);
+        }
+        shown
+    }
+
+    fn stepped_by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        received: &mut Received,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.load_infos(py, received)?;
         let Self { callbacks, batches, blocks, infos, by_row, rows, .. } = self;
         let block = batches.block(py, blocks, *rows)?;
         let lease = of_batch(received.lease.as_ref())?;
@@ -176,7 +193,7 @@ impl State {
         let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, block)?;
         let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
         let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
-        self.end_copied(&mut received);
+        self.end_copied(received);
         PyTuple::new(py, [observations, rewards, dones, dicts])
     }
 }
@@ -237,17 +254,14 @@ impl State {
         Ok(Some(NextResets { rows, messages }))
     }
 
-    /// Sends the messages that belong to a step that has just begun with [`flags_of`] them.
-    pub(super) fn send_next_resets(
-        &mut self,
-        py: Python<'_>,
-        next: Option<NextResets<'_>>,
-    ) -> PyResult<()> {
+    /// Queues the messages that belong to a step that has just begun with [`flags_of`] them.
+    fn queue_next_resets(&mut self, py: Python<'_>, next: Option<NextResets<'_>>) -> PyResult<()> {
         let Some(next) = next else { return Ok(()) };
+        self.queue(py, Recipients::Some, &next.messages)?;
         for row in next.rows {
             self.next_resets.remove(&row);
         }
-        self.post(py, Recipients::Some, &next.messages)
+        Ok(())
     }
 }
 

@@ -110,8 +110,8 @@ impl State {
             };
             let outcome = gil.during(py, || wait(pool, left, &mut interrupted));
             match (outcome, timeout) {
-                (Err(Error::WorkerDied { worker, .. }), _) if self.pool.can_resume() => {
-                    self.restart(py, worker, call)?;
+                (Err(Error::WorkerDied { worker, pid, .. }), _) if self.pool.can_resume() => {
+                    self.restart(py, worker, pid, call)?;
                 }
                 (Err(Error::StillWaiting { waited, rows }), _) => {
                     before += waited;

@@ -63,14 +63,21 @@ impl BuiltWorkers {
 }
 
 impl State {
-    /// Replaces a worker process that died.
-    pub(super) fn restart(&mut self, py: Python<'_>, worker: usize, call: Call) -> PyResult<()> {
+    /// Replaces the process `pid` of a worker, which died.
+    pub(super) fn restart(
+        &mut self,
+        py: Python<'_>,
+        worker: usize,
+        pid: u32,
+        call: Call,
+    ) -> PyResult<()> {
         let (callbacks, pool) = (self.callbacks.bind(py), &mut self.pool);
         let announced = self.message_counts.next_process(pool, worker);
         let hung = pool.is_hung(worker);
         let mut attempt = 0;
         let started = loop {
-            let started = Self::start(callbacks, pool, worker, call, hung, announced, attempt);
+            let dead = (worker, pid);
+            let started = Self::start(callbacks, pool, dead, call, hung, announced, attempt);
             attempt += 1;
             match started {
                 Ok(None) => {} // the new process died too
@@ -106,7 +113,7 @@ impl State {
     fn start(
         callbacks: &Bound<'_, PyAny>,
         pool: &mut Pool,
-        worker: usize,
+        (worker, pid): (usize, u32),
         call: Call,
         hung: bool,
         announced: u64,
@@ -116,7 +123,7 @@ impl State {
         callbacks.call_method1(intern!(py, "reap"), (worker,))?;
         // Before every attempt: a new process that died may already have begun to serve.
         let Lost { over, resetting, filled } = pool.lost(worker);
-        let arguments = (worker, call.to_string(), hung, over, resetting, announced, attempt);
+        let arguments = (worker, pid, call.to_string(), hung, over, resetting, announced, attempt);
         let pid = callbacks.call_method1(intern!(py, "restart"), arguments)?;
         let Some(pid) = pid.extract()? else { return Ok(None) };
         Ok(Some((ProcessHandle::new(pid).map_err(to_py_err)?, filled)))
