@@ -110,7 +110,7 @@ def check_kept_masks(kept: Any, num_envs: int, actions: Space[Any]) -> None:
         ValueError: They are of another size.
     """
     length = num_envs * (num_actions(actions) or 0)
-    if kept is not None and (not isinstance(kept, bytes) or len(kept) != length):
+    if kept is not None and (not isinstance(kept, bytes) or len(kept) not in {0, length}):
         got = f"{len(kept)} bytes" if isinstance(kept, bytes) else shown(kept)
         raise ValueError(f"`state['envs']['action_masks']` must be {length} bytes, got {got}")
 
