@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import cartwheel
 from tests.support.masked import MaskedEnv, expected
@@ -193,10 +193,10 @@ class ManyActions(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         del seed, options
-        return np.zeros(1, np.float32), self.infos
+        return self.observation_space.sample(), self.infos
 
     def step(self, _):
-        return np.zeros(1, np.float32), 0.0, False, False, self.infos
+        return self.observation_space.sample(), 0.0, False, False, self.infos
 
     def get_state(self):
         return None
@@ -207,6 +207,20 @@ class ManyActions(gym.Env):
 
 def test_a_space_without_masks_may_have_any_number_of_actions():
     with closing(cartwheel.VectorEnv([ManyActions] * 3, executor="inline")) as envs:
+        envs.reset(seed=1)
+        envs.step(envs.action_space.sample())
+        assert not envs.has_action_masks
+
+
+class NoActions(ManyActions):
+    """Its mask has no numbers."""
+
+    observation_space = Dict(action_mask=Box(0, 1, (0,), np.int8), count=Box(0, 1))
+    action_space = MultiDiscrete(np.zeros(0, np.int64))
+
+
+def test_a_space_without_actions_has_no_masks():
+    with closing(cartwheel.VectorEnv([NoActions] * 3, executor="inline")) as envs:
         envs.reset(seed=1)
         envs.step(envs.action_space.sample())
         assert not envs.has_action_masks

@@ -32,14 +32,14 @@ def as_mask_key(action_mask: Any) -> str | None:
 
 
 def num_actions(space: Space[Any]) -> int | None:
-    """Returns the length of a mask of actions; ``None`` if the space has none.
+    """Returns the length of a mask of actions; ``None`` if the space has none, or no actions.
 
     The parts of a ``MultiDiscrete`` or ``MultiBinary`` space are concatenated, as by sb3-contrib.
     """
     if isinstance(space, Discrete):
         return int(space.n)
     if isinstance(space, MultiDiscrete):
-        return int(space.nvec.sum())
+        return int(space.nvec.sum()) or None
     if isinstance(space, MultiBinary):
         return 2 * int(np.prod(space.shape))
     return None
