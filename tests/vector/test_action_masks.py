@@ -185,8 +185,8 @@ def test_masks_are_those_of_before_after_a_state_is_loaded(shows):
 class ManyActions(gym.Env):
     """Has more actions than a mask could have numbers; its infos are always the same."""
 
-    observation_space = Box(0, 1)
-    action_space = Discrete(2**62)
+    observation_space: gym.Space = Box(0, 1)
+    action_space: gym.Space = Discrete(2**62)
 
     def __init__(self, **infos):
         self.infos = infos

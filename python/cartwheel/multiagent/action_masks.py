@@ -112,6 +112,7 @@ class AgentMasks:
             self.is_shown = True
             # A step replaces the masks of all of its rows; a reset of some shows others again.
             replaces, known = over is not None, self._known[place]
+            assert known is not None, "its actions are discrete"
             keep_masks(known, self._rows, shown, ignored[place], replaces=replaces)
 
     def _shown(self, columns: Any, place: int) -> tuple[NDArray[np.bool_], int, Any] | None:
