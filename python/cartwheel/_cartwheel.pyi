@@ -1197,8 +1197,8 @@ def xla_handlers() -> dict[str, int]:
 def make_first_uses() -> None:
     """Looks up the Python objects that native code uses; must be called before anything else here.
 
-    A later look-up would hang processes that are forked at that moment. From then on, the locks of
-    native MuJoCo environments are held at each fork.
+    A later look-up would hang processes that are forked at that moment. From then on, the locks
+    that threads take without the interpreter are held at each fork.
     """
 
 def fork_begins() -> None:

@@ -126,6 +126,19 @@ def test_agents_without_masks_say_so():
             envs.action_masks()
 
 
+class ManyActions(Masked):
+    def action_space(self, agent):
+        return Discrete(2**62)
+
+
+def test_agents_without_masks_may_have_any_number_of_actions():
+    make = partial(ManyActions, shows=False, key="other")
+    with closing(cartwheel.ParallelVectorEnv([make] * 2, executor="inline")) as envs:
+        envs.reset(seed=1)
+        envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS})
+        assert not envs.has_action_masks
+
+
 @pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
 def test_masks_have_the_key_that_the_caller_names(shows):
     makes = [[partial(Masked, shows, key)] * 2 for key in ("action_mask", "legal")]

@@ -31,8 +31,9 @@ PYTHON = """
 """
 BINDING = """
     lib
+    first_uses
     ffi
-    first_uses pool
+    pool
     worker
     image masks memory native returns store wrappers
     value

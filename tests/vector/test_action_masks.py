@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError
-from gymnasium.spaces import MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import cartwheel
 from tests.support.masked import MaskedEnv, expected
@@ -213,6 +213,63 @@ def test_masks_are_those_of_before_after_a_state_is_loaded(shows):
         with pytest.raises(ValueError, match=r"'action_masks'\]` must be 12 bytes, got 1 bytes"):
             envs.load_state_dict(state)
         np.testing.assert_array_equal(envs.action_masks(), masks)
+
+
+class ManyActions(gym.Env):
+    """Has more actions than a mask could have numbers; its infos are always the same."""
+
+    observation_space: gym.Space = Box(0, 1)
+    action_space: gym.Space = Discrete(2**62)
+
+    def __init__(self, **infos):
+        self.infos = infos
+
+    def reset(self, *, seed=None, options=None):
+        del seed, options
+        return self.observation_space.sample(), self.infos
+
+    def step(self, _):
+        return self.observation_space.sample(), 0.0, False, False, self.infos
+
+    def get_state(self):
+        return None
+
+    def set_state(self, state):
+        assert state is None
+
+
+def test_a_space_without_masks_may_have_any_number_of_actions():
+    with closing(cartwheel.VectorEnv([ManyActions] * 3, executor="inline")) as envs:
+        envs.reset(seed=1)
+        envs.step(envs.action_space.sample())
+        assert not envs.has_action_masks
+
+
+class NoActions(ManyActions):
+    """Its mask has no numbers."""
+
+    observation_space = Dict(action_mask=Box(0, 1, (0,), np.int8), count=Box(0, 1))
+    action_space = MultiDiscrete(np.zeros(0, np.int64))
+
+
+def test_a_space_without_actions_has_no_masks():
+    with closing(cartwheel.VectorEnv([NoActions] * 3, executor="inline")) as envs:
+        envs.reset(seed=1)
+        envs.step(envs.action_space.sample())
+        assert not envs.has_action_masks
+
+
+def test_rows_whose_masks_are_none_have_none_in_a_state():
+    def build():
+        env = partial(ManyActions, action_mask=None)
+        return cartwheel.VectorEnv([env] * 3, executor="inline")
+
+    with closing(build()) as envs, closing(build()) as others:
+        envs.reset(seed=1)
+        state = envs.state_dict()
+        assert state["envs"]["action_masks"] == b""
+        others.load_state_dict(state)
+        assert others.has_action_masks
 
 
 def test_wrappers_have_the_masks_of_their_environments():

@@ -1,12 +1,13 @@
 """With ``on_error="restart"``, an environment that raises ends its own episode, nothing else."""
 
 import logging
+import threading
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Sequence
 
 import cartwheel
 from tests.support.executors import INLINE
@@ -275,6 +276,33 @@ def test_an_observation_of_a_wrong_shape_is_a_failure_like_any_other(build, mode
     assert "shape" in infos["env_error"][0]
     last = infos["final_obs"][0] if mode == "SameStep" else observations[0]
     np.testing.assert_array_equal(last, before[0])
+
+
+class UnpicklableObservationEnv(gym.Env):
+    """Counts its steps; for action 1 its observation has an object that cannot be pickled."""
+
+    observation_space, action_space = Sequence(Discrete(9)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.count = 0
+        return (0,), {}
+
+    def step(self, action):
+        self.count += 1
+        observation = (self.count, threading.Lock() if action == 1 else 0)
+        return observation, 0.0, False, False, {"count": self.count}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_observation_that_cannot_be_pickled_is_a_failure_of_its_row_alone(build_processes, mode):
+    envs = build_processes([UnpicklableObservationEnv] * 3, on_error="restart", autoreset_mode=mode)
+    envs.reset(seed=SEED)
+    observations, _, _, truncations, infos = envs.step([0, 1, 0])
+    assert truncations.tolist() == [False, True, False]
+    assert "pickle" in infos["env_error"][1]
+    assert observations == ((1, 0), (0,), (1, 0))
+    assert infos["_count"].tolist() == [True, False, True]
 
 
 class WrongFirstObservationEnv(FaultyEnv):

@@ -3,14 +3,18 @@
 import builtins
 import re
 import traceback
+from contextlib import closing
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
+from cartwheel.workers.worker import Worker
 from tests.support import faulty
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, fault
@@ -98,6 +102,68 @@ def test_an_exception_in_a_reset_arrives_as_it_was_raised(build, name):
     with pytest.raises(ResetNeeded):
         envs.step(actions())
     assert_goes_on_like_new(envs)
+
+
+def test_rows_that_were_not_stepped_because_of_ctrl_c_need_a_reset():
+    with closing(cartwheel.VectorEnv(faulty_rows(), executor="inline")) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step(actions(row_3="keyboard interrupt"))
+        with pytest.raises(ResetNeeded, match=r"\[3, 4\]"):
+            envs.step(actions())
+        assert_goes_on_like_new(envs)
+
+
+class WideEnv(gym.Env):
+    """Episodes of one step. Kept batches of it are kept in place."""
+
+    observation_space = Box(0, 1, (4096,))
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return np.zeros(4096, np.float32), {}
+
+    def step(self, _):
+        return np.zeros(4096, np.float32), 0.0, True, False, {}
+
+
+def test_rows_are_as_they_were_if_ctrl_c_comes_before_their_reset(monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    envs = cartwheel.VectorEnv([WideEnv] * 2, executor="inline", autoreset_mode="Disabled")
+    with closing(envs):
+        kept = [envs.reset(), envs.step([0, 0])]
+        with monkeypatch.context() as patch:
+            patch.setattr(Worker, "receive_reset", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                envs.reset()
+        with pytest.raises(cartwheel.EpisodeOverError, match=r"\[0, 1\]"):
+            envs.step([0, 0])
+        kept.append(envs.reset())
+        envs.step([0, 0])
+
+
+class InterruptedCopy:
+    def __deepcopy__(self, memo):
+        raise KeyboardInterrupt
+
+
+class CopiedInfoEnv(FaultyEnv):
+    """Episodes of one step, whose info has an object that is copied for ``final_info``."""
+
+    def step(self, action):
+        observation, reward, _, truncated, info = super().step(action)
+        return observation, reward, True, truncated, info | {"copied": InterruptedCopy()}
+
+
+def test_ctrl_c_while_an_info_is_copied_is_raised():
+    envs = cartwheel.VectorEnv([CopiedInfoEnv], executor="inline", autoreset_mode="SameStep")
+    with closing(envs):
+        envs.reset(seed=1)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step([fault("none")])
 
 
 def test_ctrl_c_in_a_masked_reset_leaves_the_rows_of_others_as_they_are():

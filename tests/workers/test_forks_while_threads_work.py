@@ -1,7 +1,10 @@
 """Forked processes hang on nothing that another thread did, and keep nothing of other pools."""
 
+import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import cloudpickle
@@ -15,7 +18,8 @@ from tests.support.repetitions import times
 
 pytestmark = pytest.mark.usefixtures("program_server")
 
-RUST = Path(__file__).parents[2] / "rust"
+ROOT = Path(__file__).parents[2]
+RUST = ROOT / "rust"
 #: Files with statics that a first use fills, which is made while `cartwheel` is imported.
 FILLED_AT_IMPORT = {
     "cartwheel-python/src/known.rs",
@@ -31,6 +35,15 @@ OF_TESTS = {
     "cartwheel-engine/src/failpoint.rs",
     "cartwheel/src/table/guard.rs",
 }
+#: Static locks that threads take without the interpreter. The thread that forks holds them.
+HELD_AT_FORKS = {
+    "cartwheel-mujoco/src/guard.rs": "INSTALLED",
+    "cartwheel-mujoco/src/registry.rs": "REGISTRY",
+    "cartwheel-python/src/ffi/registry.rs": "POOLS",
+}
+#: One that threads take with the interpreter and release before they give it up. So no thread has
+#: it while another one forks; without a GIL, Python stops the threads before a fork.
+TAKEN_ATTACHED = {"cartwheel-engine/src/plugin/registry.rs": "TABLES"}
 
 
 def test_a_child_may_drop_a_pool_whose_threads_it_does_not_have():
@@ -53,6 +66,34 @@ def test_no_static_of_pyo3_is_filled_after_the_import():
     facts = run_program("list_statics_of_pyo3")
     assert facts["empty"] == []
     assert facts["filled"] > 0
+
+
+def test_each_static_lock_is_held_at_forks_or_never_without_the_interpreter():
+    lock = re.compile(r"^static (\w+): (?:Mutex|RwLock)<", re.MULTILINE)
+    found = {}
+    for file in RUST.glob("*/src/**/*.rs"):
+        for name in lock.findall(file.read_text(encoding="utf-8")):
+            found[str(file.relative_to(RUST))] = name
+    assert found == HELD_AT_FORKS | TAKEN_ATTACHED
+
+
+@linux_only("it reads /proc")
+@pytest.mark.skipif(shutil.which("nm") is None, reason="it lists symbols")
+def test_the_thread_that_forks_holds_the_locks_that_others_take_without_the_interpreter():
+    """And no thread has one afterwards, in neither process."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.programs.locks_at_forks"],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+        timeout=200,
+    )
+    facts = json.loads(ended.stdout)
+    assert facts == {
+        "held": sorted(HELD_AT_FORKS.values()),
+        "free_in_parent": True,
+        "free_in_child": True,
+    }
 
 
 @pytest.mark.parametrize("pause_s", PAUSES_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,16 +47,24 @@ class AgentMasks:
             for space, length in zip(layout.observation_spaces, self._lengths, strict=True)
         ]
         self.is_shown = any(self.in_observations)
-        self._known = [
-            None if length is None else np.ones((num_envs, length), np.bool_)
-            for length in self._lengths
-        ]
+        self._num_envs = num_envs
         #: The rows of the last batch; ``None``: all of them.
         self._rows: NDArray[np.int64] | None = None
 
+    @cached_property
+    def _known(self) -> list[NDArray[np.bool_] | None]:
+        """The masks of each agent, ``None`` where it has none; made when the first is shown.
+
+        Before that they would take memory for spaces of so many actions that nothing masks them.
+        """
+        return [
+            None if length is None else np.ones((self._num_envs, length), np.bool_)
+            for length in self._lengths
+        ]
+
     def clear(self) -> None:
         """All rows begin anew."""
-        for known in self._known:
+        for known in self._known if self.is_shown else []:
             if known is not None:
                 known[:] = True
 
@@ -71,7 +80,7 @@ class AgentMasks:
         Raises:
             ValueError: They are of other agents, or of another number of rows or actions.
         """
-        sizes = [0 if known is None else known.size for known in self._known]
+        sizes = [self._num_envs * (length or 0) for length in self._lengths]
         is_bytes = isinstance(kept, list) and all(isinstance(one, bytes) for one in kept)
         if not is_bytes or [len(one) for one in kept] != sizes:
             raise ValueError(
@@ -94,15 +103,16 @@ class AgentMasks:
         if over is not None:
             same_step = self._mode is AutoresetMode.SAME_STEP
             ignored = np.where(over, ~columns.present if same_step else True, ignored)
-        for place, known in enumerate(self._known):
-            if known is None:
+        for place, length in enumerate(self._lengths):
+            if length is None:
                 continue
             shown = self._shown(columns, place)
             if shown is None and not self.is_shown:
                 continue
             self.is_shown = True
             # A step replaces the masks of all of its rows; a reset of some shows others again.
-            replaces = over is not None
+            replaces, known = over is not None, self._known[place]
+            assert known is not None, "its actions are discrete"
             keep_masks(known, self._rows, shown, ignored[place], replaces=replaces)
 
     def _shown(self, columns: Any, place: int) -> tuple[NDArray[np.bool_], int, Any] | None:

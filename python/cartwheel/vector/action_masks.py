@@ -32,14 +32,14 @@ def as_mask_key(action_mask: Any) -> str | None:
 
 
 def num_actions(space: Space[Any]) -> int | None:
-    """Returns the length of a mask of actions; ``None`` if the space has none.
+    """Returns the length of a mask of actions; ``None`` if the space has none, or no actions.
 
     The parts of a ``MultiDiscrete`` or ``MultiBinary`` space are concatenated, as by sb3-contrib.
     """
     if isinstance(space, Discrete):
         return int(space.n)
     if isinstance(space, MultiDiscrete):
-        return int(space.nvec.sum())
+        return int(space.nvec.sum()) or None
     if isinstance(space, MultiBinary):
         return 2 * int(np.prod(space.shape))
     return None
@@ -110,7 +110,7 @@ def check_kept_masks(kept: Any, num_envs: int, actions: Space[Any]) -> None:
         ValueError: They are of another size.
     """
     length = num_envs * (num_actions(actions) or 0)
-    if kept is not None and (not isinstance(kept, bytes) or len(kept) != length):
+    if kept is not None and (not isinstance(kept, bytes) or len(kept) not in {0, length}):
         got = f"{len(kept)} bytes" if isinstance(kept, bytes) else shown(kept)
         raise ValueError(f"`state['envs']['action_masks']` must be {length} bytes, got {got}")
 

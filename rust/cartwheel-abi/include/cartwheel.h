@@ -200,9 +200,10 @@ struct cartwheel_batch {
     // Number of rows.
     size_t rows;
     // In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked.
-    // The first call that steps begins with 0; the calls that continue it follow, with only resets
-    // and shows of single rows in between. So a plugin that steps rows in blocks may keep the rest
-    // of a block from one call to the next.
+    // A call that continues one in which a row failed begins behind that row and has as many
+    // `rows`, with only resets and shows of single rows in between. So a plugin that steps rows in
+    // blocks may keep the rest of a block for it. The rows of one step may be divided among several
+    // calls, so the first call of a step need not begin with 0.
     size_t next;
     // The command of each row: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;

@@ -5,15 +5,16 @@
 //! all are filled while `cartwheel` is imported: ours, and those of PyO3, of NumPy's crate, of the engine
 //! and of the environments that our calls can reach. A test reads those of PyO3 that the module has.
 //!
-//! The locks of MuJoCo's environments, which threads take without the interpreter, are held at each fork from
-//! then on.
+//! The locks that threads take without the interpreter, those of MuJoCo's environments and that of pools
+//! for compiled functions, are held at each fork from then on. A lock of one object is another matter: a
+//! child uses no pool of its parent.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel_engine::memory::process_id;
 use cartwheel_engine::platform::call_around_forks;
-use cartwheel_mujoco::forks::{after_fork, before_fork};
+use cartwheel_mujoco::forks as mujoco;
 use pyo3::PyTypeInfo;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -22,7 +23,7 @@ use pyo3::types::{PyDict, PyMapping, PySequence};
 use crate::convert::GivenRules;
 use crate::descriptor::PyDescriptor;
 use crate::returns::PyTransitions;
-use crate::{array, known};
+use crate::{array, ffi, known};
 
 /// An object that `GivenRules` are made of: what PyO3 derives has a static for each name.
 const RULES: &CStr = c"dict(max_episode_steps=None, ignore_terminations=False, action_repeat=1, staggered_reset=False)";
@@ -41,7 +42,8 @@ pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<()> {
     process_id();
     // `Relaxed`: it only decides who calls.
     if !ARE_LOCKS_HELD_AT_FORKS.swap(true, Ordering::Relaxed) {
-        call_around_forks(before_fork, after_fork)?;
+        call_around_forks(mujoco::before_fork, mujoco::after_fork)?;
+        call_around_forks(ffi::before_fork, ffi::after_fork)?;
     }
     for class in [PySequence::type_object(py), PyMapping::type_object(py)] {
         class.name()?;

@@ -3,7 +3,7 @@
 use cartwheel_core::Error as EnvError;
 use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -66,10 +66,13 @@ impl Foreign {
     }
 }
 
-/// A deep copy, or the value itself when it cannot be copied.
+/// A deep copy, or the value itself when it cannot be copied. The error is a Ctrl-C in between.
 fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let deepcopy = imported!(value.py(), "copy", "deepcopy");
-    deepcopy.call1((value,)).or_else(|_| Ok(value.clone()))
+    let py = value.py();
+    match imported!(py, "copy", "deepcopy").call1((value,)) {
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(value.clone()),
+        copy => copy,
+    }
 }
 
 /// Writes values of one row. With `snapshot`, objects that are kept by reference are copied first.

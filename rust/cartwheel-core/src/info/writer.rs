@@ -76,9 +76,17 @@ impl<B: Buffer> InfoWriter<B> {
         self.stream.bytes_mut()[record.0] = RecordKind::Irregular as u8;
     }
 
-    /// Removes a record, with everything that was written since it began.
-    pub fn cancel(&mut self, record: RecordAt) {
-        self.stream.truncate(record.0);
+    /// Ends a record whose values were `written`; otherwise removes it, with what there is of them.
+    ///
+    /// # Errors
+    ///
+    /// That of `written`.
+    pub fn end_if<E>(&mut self, record: RecordAt, written: Result<(), E>) -> Result<(), E> {
+        match written {
+            Ok(()) => self.end(record),
+            Err(_) => self.stream.truncate(record.0),
+        }
+        written
     }
 
     /// Removes every record from the first one of row `row` on.

@@ -22,6 +22,8 @@ pub struct MaskMismatch {
 pub struct ActionMasks {
     key: String,
     actions: usize,
+    rows: usize,
+    /// Empty until a row has a mask: a space without masks may have more actions than memory has bytes.
     allowed: Vec<u8>,
     /// The first mask that did not fit since [`ActionMasks::clear`] cleared its row.
     mismatch: Option<MaskMismatch>,
@@ -32,8 +34,7 @@ pub struct ActionMasks {
 impl ActionMasks {
     /// No row has a mask yet; infos have masks of this many `actions` under `key`.
     pub fn new(key: String, actions: usize, rows: usize) -> Self {
-        let allowed = vec![0; rows * actions];
-        Self { key, actions, allowed, mismatch: None, values: Vec::new() }
+        Self { key, actions, rows, allowed: Vec::new(), mismatch: None, values: Vec::new() }
     }
 
     /// The key of masks in infos.
@@ -46,7 +47,7 @@ impl ActionMasks {
         self.actions
     }
 
-    /// The masks as they are kept, `[rows, actions]`.
+    /// The masks as they are kept, `[rows, actions]`; empty if no row has had one.
     pub fn bytes(&self) -> &[u8] {
         &self.allowed
     }
@@ -58,9 +59,9 @@ impl ActionMasks {
 
     /// Continues with kept masks; false, and nothing changes, if they are of another size.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
-        let fits = bytes.len() == self.allowed.len();
+        let fits = bytes.is_empty() || self.rows.checked_mul(self.actions) == Some(bytes.len());
         if fits {
-            self.allowed.copy_from_slice(bytes);
+            self.allowed = bytes.to_vec();
             self.mismatch = None;
         }
         fits
@@ -69,7 +70,9 @@ impl ActionMasks {
     /// Forgets the masks of rows.
     pub fn clear(&mut self, rows: impl Iterator<Item = usize>) {
         for row in rows {
-            self.allowed[row * self.actions..][..self.actions].fill(0);
+            if !self.allowed.is_empty() {
+                self.allowed_by(row).fill(0);
+            }
             if self.mismatch.is_some_and(|mismatch| mismatch.row == row) {
                 self.mismatch = None;
             }
@@ -105,7 +108,7 @@ impl ActionMasks {
     pub fn add_stream(&mut self, stream: &[u8]) -> Result<(), Error> {
         let mut reader = InfoReader::new(stream, 0);
         while let Some(record) = reader.record()? {
-            if is_read(record.kind) && record.row * self.actions < self.allowed.len() {
+            if is_read(record.kind) && record.row < self.rows {
                 while reader.at() < record.end {
                     let entry = reader.entry()?;
                     if entry.key == self.key {
@@ -123,8 +126,8 @@ impl ActionMasks {
     pub fn add_leaf(&mut self, rows: impl Iterator<Item = usize>, dtype: DType, elements: &[u8]) {
         let bytes = self.actions * dtype.size();
         for (row, mask) in rows.zip(elements.chunks_exact(bytes)) {
-            let allowed = &mut self.allowed[row * self.actions..][..self.actions];
-            for (allowed, element) in allowed.iter_mut().zip(mask.chunks_exact(dtype.size())) {
+            let elements = mask.chunks_exact(dtype.size());
+            for (allowed, element) in self.allowed_by(row).iter_mut().zip(elements) {
                 *allowed = is_nonzero(dtype, element);
             }
         }
@@ -132,12 +135,20 @@ impl ActionMasks {
 
     /// Writes the mask of a row; `is_ignored`: whatever its next action is, it has no effect.
     pub fn read(&self, row: usize, is_ignored: bool, mask: &mut [u8]) {
-        let allowed = &self.allowed[row * self.actions..][..self.actions];
+        let allowed = match self.allowed.as_slice() {
+            [] => &[],
+            allowed => &allowed[row * self.actions..][..self.actions],
+        };
         if is_ignored || allowed.iter().all(|&one| one == 0) {
             mask.fill(1);
         } else {
             mask.copy_from_slice(allowed);
         }
+    }
+
+    fn allowed_by(&mut self, row: usize) -> &mut [u8] {
+        self.allowed.resize(self.rows * self.actions, 0);
+        &mut self.allowed[row * self.actions..][..self.actions]
     }
 
     fn add_value(&mut self, row: usize, reader: &mut InfoReader<'_>) -> Result<(), Error> {
@@ -147,7 +158,7 @@ impl ActionMasks {
         self.clear(std::iter::once(row));
         if let Some(are_numbers) = are_numbers {
             if are_numbers && values.len() == self.actions {
-                self.allowed[row * self.actions..][..self.actions].copy_from_slice(&values);
+                self.allowed_by(row).copy_from_slice(&values);
             } else if self.mismatch.is_none() {
                 let values = are_numbers.then_some(values.len());
                 self.mismatch = Some(MaskMismatch { row, values });
@@ -263,6 +274,18 @@ mod tests {
         let elements = [0.0_f32, -0.0, 1.0].map(f32::to_ne_bytes).concat();
         masks.add_leaf(std::iter::once(1), DType::F32, &elements);
         assert_eq!(shown(&masks, 1, false), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_space_without_masks_may_have_any_number_of_actions() {
+        let mut masks = ActionMasks::new("mask".to_owned(), usize::MAX, 2);
+        masks.clear(0..2);
+        masks.add_stream(&stream(1, &[])).unwrap();
+        assert_eq!(masks.mismatch(), Some(MaskMismatch { row: 1, values: Some(0) }));
+        assert!(!masks.restore(&[0; 2]));
+        assert!(masks.bytes().is_empty());
+        assert!(masks.restore(&[]));
+        assert_eq!(shown(&masks, 1, false), [1; 3]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::cmsg_space;
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
@@ -47,8 +47,9 @@ pub(crate) fn send_descriptor(socket: impl AsFd, descriptor: &OwnedFd) -> io::Re
     Ok(())
 }
 
-/// Receives a descriptor, which programs that this process starts do not inherit.
-pub(crate) fn receive_descriptor(socket: impl AsFd) -> io::Result<OwnedFd> {
+/// Receives a descriptor, which programs that this process starts do not inherit; `None` where the
+/// system has dropped it, because this process has no number left for it.
+pub(crate) fn receive_descriptor(socket: impl AsFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -63,10 +64,10 @@ pub(crate) fn receive_descriptor(socket: impl AsFd) -> io::Result<OwnedFd> {
             if RECEIVING.is_empty() {
                 fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
             }
-            return Ok(descriptor);
+            return Ok(Some(descriptor));
         }
     }
-    Err(Errno::MFILE.into()) // the system drops what it has no number for
+    Ok(None)
 }
 
 /// Programs that this process starts do not inherit this socket; and see [`SENDING`].

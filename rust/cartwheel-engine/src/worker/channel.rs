@@ -19,6 +19,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::ProcessHandle;
 use crate::platform::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 
@@ -48,8 +50,8 @@ struct Arriving {
     bytes: Vec<u8>,
     /// The bytes of header and message that are there.
     there: usize,
-    /// The descriptors that are there.
-    descriptors: u64,
+    /// The descriptors that are there, or were lost.
+    descriptors: Vec<Option<OwnedFd>>,
 }
 
 /// One end of a channel.
@@ -158,7 +160,8 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// As in the header of this file; what had arrived of a message is kept for the next call.
+    /// As in the header of this file; what had arrived of a message is kept for the next call. A
+    /// message is dropped if this process has no number left for one of its descriptors.
     pub fn receive(
         &mut self,
         timeout: Option<Duration>,
@@ -192,13 +195,18 @@ impl Channel {
         }
         if at < HEADER + arriving.bytes.len() {
             arriving.there += some(self.stream.read(&mut arriving.bytes[at - HEADER..])?)?;
-        } else if arriving.descriptors < descriptors {
-            self.descriptors.push_back(receive_descriptor(&self.stream)?);
-            arriving.descriptors += 1;
+        } else if (arriving.descriptors.len() as u64) < descriptors {
+            arriving.descriptors.push(receive_descriptor(&self.stream)?);
         }
-        let complete =
-            arriving.there == HEADER + arriving.bytes.len() && arriving.descriptors == descriptors;
-        Ok(complete.then(|| (number, std::mem::take(arriving).bytes)))
+        let is_complete = arriving.there == HEADER + arriving.bytes.len()
+            && arriving.descriptors.len() as u64 == descriptors;
+        if !is_complete {
+            return Ok(None);
+        }
+        let Arriving { bytes, descriptors, .. } = std::mem::take(arriving);
+        let descriptors: Option<Vec<_>> = descriptors.into_iter().collect();
+        self.descriptors.extend(descriptors.ok_or(Errno::MFILE)?);
+        Ok(Some((number, bytes)))
     }
 
     /// Nothing could be sent or read for a slice, or an error ends the call.

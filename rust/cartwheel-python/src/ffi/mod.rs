@@ -4,4 +4,4 @@ mod handler;
 mod registry;
 
 pub(crate) use handler::xla_handlers;
-pub(crate) use registry::register_pool;
+pub(crate) use registry::{after_fork, before_fork, register_pool};

@@ -93,8 +93,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 Called::Returned(transition, retry) => (transition, self.publish(row), retry),
                 Called::Left(transition) => (transition, self.repeat(row), Retry::Never),
                 Called::Failed(failure) => {
-                    self.forget_rewards(row);
-                    self.write_transition(row, &self.autoreset.last_transition(row));
+                    self.show_nothing(row);
                     return Some(failure);
                 }
             };
@@ -106,6 +105,12 @@ impl<'py> PyRows<'_, '_, 'py> {
             let next = self.go_on(row, transition, retry, failure);
             called = self.or_failed(row, next);
         }
+    }
+
+    /// Writes the phase of a row that has no results to its place.
+    pub(super) fn show_nothing(&mut self, row: usize) {
+        self.forget_rewards(row);
+        self.write_transition(row, &self.autoreset.last_transition(row));
     }
 
     fn or_failed(&mut self, row: usize, called: PyResult<Called>) -> Called {

@@ -96,9 +96,9 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
     fn write_opaque(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, number);
         let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
-        Encoder { writer, foreign, row, snapshot: true, irregular: false }.value(value)?;
-        self.infos.end(record);
-        Ok(())
+        let mut encoder = Encoder { writer, foreign, row, snapshot: true, irregular: false };
+        let written = encoder.value(value);
+        self.infos.end_if(record, written)
     }
 
     fn write_leaf(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {

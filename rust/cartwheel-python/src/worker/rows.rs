@@ -333,15 +333,10 @@ impl<'py> PyRows<'_, '_, 'py> {
         let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
         let written =
             if regular { encoder.entries(dict, DEEPEST) } else { encoder.value(dict.as_any()) };
-        if written.is_err() {
-            self.infos.cancel(record);
-            return written;
-        }
         if regular && encoder.irregular {
             self.infos.mark_irregular(&record);
         }
-        self.infos.end(record);
-        Ok(())
+        self.infos.end_if(record, written)
     }
 
     /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
@@ -398,12 +393,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let (writer, foreign) = (&mut *self.infos, self.foreign);
         let mut encoder = Encoder { writer, foreign, row, snapshot: true, irregular: false };
         let written = encoder.value(&frame);
-        if written.is_err() {
-            self.infos.cancel(record);
-            return written;
-        }
-        self.infos.end(record);
-        Ok(())
+        self.infos.end_if(record, written)
     }
 
     /// No episode of the row has ended in this task.

@@ -160,6 +160,7 @@ impl PyShard {
             };
             if is_interrupted && !matches!(request, RowRequest::Leave) {
                 batch.autoreset.fail(row);
+                batch.show_nothing(row);
                 continue;
             }
             let called = prepared.take().unwrap_or_else(|| batch.call(row, request));
@@ -389,6 +390,11 @@ impl Shard for PyShard {
                 return Report { spilled: true, ..Report::default() };
             }
             if let Err(error) = self.run_rows(py, task) {
+                // Rows that were not called are as they were.
+                for (own, place) in task.own_rows().zip(task.slab.rows()) {
+                    let last = self.autoreset.last_transition(own);
+                    task.slab.write_transition(place, &last, self.autoreset.phase(own));
+                }
                 self.faults.push((task.rows.start, error));
             }
             let spilled = !task.store_infos(self.writer.stream());

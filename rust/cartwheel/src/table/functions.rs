@@ -238,6 +238,9 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     }));
     // SAFETY: the host's batch (invariant 1).
     unsafe { (*batch).next = progress.next.get() };
+    // The call that continues this one begins behind a row that failed.
+    let failed = usize::from(!matches!(ended, Ok(Ok(()))));
+    rows.passed(host.first + progress.next.get() + failed);
     let refusal = match ended {
         Ok(Ok(())) => return abi::OK,
         Ok(Err(failure)) => Refusal::from(failure),

@@ -105,20 +105,21 @@ impl<E: Env> TypedRows<E> {
                     break;
                 }
                 progress.next.set(at);
-                if let Err(failure) = self.one(call, at, progress) {
-                    if at + 1 == call.commands.len() {
-                        self.ahead.rows = 0..0; // no call continues this one
-                    }
-                    return Err(failure);
-                }
+                self.one(call, at, progress)?;
                 at += 1;
             }
         }
         progress.next.set(at);
-        if blocks {
+        Ok(())
+    }
+
+    /// Forgets the block that was stepped ahead if the calls have passed its last row: a later step
+    /// must not take its transitions. `row` is the next one, counted as `Ahead::rows`.
+    #[inline]
+    pub(super) fn passed(&mut self, row: usize) {
+        if E::BLOCK > 1 && row >= self.ahead.rows.end {
             self.ahead.rows = 0..0;
         }
-        Ok(())
     }
 
     /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block.

@@ -220,9 +220,9 @@ impl<E: Env> Builder<E> {
             mailboxes.push(mailbox);
         }
         let (_, mut tokens) = Memory::new(plan, Scope::Private)?;
-        let workers = if self.threads == 1 {
-            let token = tokens.workers.remove(0);
-            Workers::Inline(token, own.pop().expect("one thread has one shard"))
+        let workers = if own.len() == 1 {
+            // No other thread would have work.
+            Workers::Inline(tokens.workers.remove(0), own.remove(0))
         } else {
             let thread_pool =
                 ThreadPoolSettings { threads: self.threads, spin: true, affinity_offset: None };

@@ -31,13 +31,15 @@ enum Place {
     Changed,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
     /// Panic there.
     panics: Place,
     /// Fail there.
     fails: Place,
+    /// Fail there, too.
+    also_fails: Place,
     /// Only in the environment of this number, counted from the first of a kind, after the one that
     /// checks the options.
     number: Option<usize>,
@@ -87,7 +89,7 @@ fn go_wrong(options: &Options, place: Place) -> Result<(), Failure> {
         }
         panic_in(place);
     }
-    if options.fails == place {
+    if options.fails == place || options.also_fails == place {
         let cause = "nothing".parse::<u8>();
         cause.map_err(|error| Failure::new(format!("failure in {place:?}: {error}")))?;
     }
@@ -140,8 +142,7 @@ impl<const BLOCK: usize> Env for Trial<BLOCK> {
 
     fn new(options: &Options, counts: &Arc<Counts>) -> Result<Self, Error> {
         let number = counts.made.fetch_add(1, Ordering::Relaxed);
-        let Options { panics, fails, number: only, bomb } = *options;
-        let options = Options { panics, fails, number: only, bomb };
+        let options = options.clone();
         let made = Self { options, number, steps: 0 };
         made.go_wrong(Place::New).map_err(Error::bad_options)?;
         if number > 1 {
@@ -263,7 +264,7 @@ fn options_that_do_not_parse_are_refused_and_named() {
     assert!(error("{").contains("EOF"));
     assert!(error("[1]").contains("invalid"));
     let names = support::option_names(find(&PLUGIN, IDS[0]));
-    assert_eq!(names, ["panics", "fails", "number", "bomb"]);
+    assert_eq!(names, ["panics", "fails", "also_fails", "number", "bomb"]);
     let kind = kind(IDS[0], "").unwrap();
     let refused = kind.reset_options(r#"{"x": 1}"#).map(|_| ()).unwrap_err();
     assert!(refused.starts_with("unknown field `x`"), "{refused}");
@@ -336,44 +337,61 @@ fn a_row_that_panics_or_fails_is_named_and_the_others_go_on() {
 fn a_block_is_stepped_once_whatever_fails_in_it() {
     const ROWS: usize = 130;
     for id in IDS {
-        let kind = kind(id, r#"{"fails": "step", "number": 71}"#).unwrap();
-        let mut rows = HostRows::new(&kind, ROWS).unwrap();
-        rows.all(abi::RESET);
-        let streams = rows.rngs.clone();
-        rows.commands.fill(abi::STEP);
-        let (code, row, text) = rows.run_some((0, ROWS), 0, None);
-        assert_eq!((code, row), (abi::FAILED, 70));
-        assert_eq!(text, "failure in Step: invalid digit found in string");
-        // The host replaces the row and resets it, before it continues.
-        rows.replace(70).unwrap();
-        rows.commands[70] = abi::RESET;
-        assert_eq!(rows.run_some((70, 1), 0, None), (abi::OK, 1, String::new()));
-        assert_eq!(rows.run_some((0, ROWS), 71, None), (abi::OK, ROWS, String::new()));
-        for row in (0..ROWS).filter(|&row| row != 70) {
-            let mut stream = streams[row].clone();
-            assert_eq!(rows.rewards[row], stream.random(), "{id}, row {row}");
-            assert_eq!(rows.rngs[row], stream, "row {row} of {id} was stepped once");
+        for also in ["nowhere", "reset"] {
+            let options = format!(r#"{{"fails": "step", "also_fails": "{also}", "number": 71}}"#);
+            let kind = kind(id, &options).unwrap();
+            let mut rows = HostRows::new(&kind, ROWS).unwrap();
+            rows.commands.fill(abi::RESET);
+            run_all(&mut rows);
+            let streams = rows.rngs.clone();
+            rows.commands.fill(abi::STEP);
+            let (code, row, text) = rows.run_some((0, ROWS), 0, None);
+            assert_eq!((code, row), (abi::FAILED, 70));
+            assert_eq!(text, "failure in Step: invalid digit found in string");
+            if also == "nowhere" {
+                rows.replace(70).unwrap();
+            }
+            // The host resets the row, in a call that ends with it, and goes on whatever becomes of it.
+            rows.commands[70] = abi::RESET;
+            let (code, ..) = rows.run_some((0, 71), 70, None);
+            assert_eq!(code == abi::OK, also == "nowhere");
+            assert_eq!(rows.run_some((0, ROWS), 71, None), (abi::OK, ROWS, String::new()));
+            for row in (0..ROWS).filter(|&row| row != 70) {
+                let mut stream = streams[row].clone();
+                assert_eq!(rows.rewards[row], stream.random(), "{id}, row {row}");
+                assert_eq!(rows.rngs[row], stream, "row {row} of {id} was stepped once");
+            }
+            let found = steps(&rows);
+            assert!((0..ROWS).all(|row| row == 70 || found[row] == 1), "{id}: {found:?}");
         }
-        assert_eq!(steps(&rows), (0..ROWS).map(|row| i64::from(row != 70)).collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn a_block_whose_last_row_failed_is_not_taken_for_a_later_step() {
+fn a_block_in_which_a_row_failed_is_not_taken_for_a_later_step() {
     const ROWS: usize = 10;
     for id in IDS {
-        let kind = kind(id, r#"{"fails": "step", "number": 10}"#).unwrap();
-        let mut rows = HostRows::new(&kind, ROWS).unwrap();
-        rows.all(abi::RESET);
-        rows.commands.fill(abi::STEP);
-        let (code, row, _) = rows.run_some((0, ROWS), 0, None);
-        assert_eq!((code, row), (abi::FAILED, ROWS - 1));
-        // The host splits the next step where the options of its resets differ.
-        rows.commands[0] = abi::RESET;
-        assert_eq!(rows.run_some((0, 1), 0, None), (abi::OK, 1, String::new()));
-        let (code, row, _) = rows.run_some((0, ROWS), 1, None);
-        assert_eq!((code, row), (abi::FAILED, ROWS - 1));
-        assert_eq!(steps(&rows)[..ROWS - 1], [0, 2, 2, 2, 2, 2, 2, 2, 2], "{id}");
+        // The last row, or one behind which no row steps.
+        for (failing, how) in [(9, "fails"), (9, "panics"), (3, "fails"), (3, "panics")] {
+            let options = format!(r#"{{"{how}": "step", "number": {}}}"#, failing + 1);
+            let kind = kind(id, &options).unwrap();
+            let mut rows = HostRows::new(&kind, ROWS).unwrap();
+            rows.all(abi::RESET);
+            rows.commands[..=failing].fill(abi::STEP);
+            let (_, row, _) = rows.run_some((0, ROWS), 0, None);
+            assert_eq!(row, failing);
+            if failing + 1 < ROWS {
+                let rest = rows.run_some((0, ROWS), failing + 1, None);
+                assert_eq!(rest, (abi::OK, ROWS, String::new()));
+            }
+            // The host splits the next step where the options of its resets differ.
+            rows.commands[0] = abi::RESET;
+            assert_eq!(rows.run_some((0, 1), 0, None), (abi::OK, 1, String::new()));
+            let (_, row, _) = rows.run_some((0, ROWS), 1, None);
+            assert_eq!(row, failing);
+            let expected: Vec<i64> = (0..failing).map(|row| if row == 0 { 0 } else { 2 }).collect();
+            assert_eq!(steps(&rows)[..failing], expected, "{id}, row {failing} {how}");
+        }
     }
 }
 

@@ -58,11 +58,7 @@ impl Terminal {
             TerminalState::Drawing(mode) => draw(envs, row, mode, infos),
             TerminalState::Parameters => write_parameters(envs, row, infos),
         };
-        match written {
-            Ok(()) => infos.end(record),
-            Err(_) => infos.cancel(record),
-        }
-        written
+        infos.end_if(record, written)
     }
 }
 

@@ -56,6 +56,21 @@ fn steps_and_masked_resets_equal_a_plain_loop() {
     }
 }
 
+#[test]
+fn one_thread_steps_more_rows_than_one_shard_has() {
+    const ROWS: usize = 2500;
+    let mode = AutoresetMode::NextStep;
+    let mut envs = envs(ROWS, 1, mode, 2);
+    let (mut plain, first) = begun(ROWS, mode, 2);
+    assert_eq!(shown(&envs.reset(Seed(7)).unwrap()), first);
+    for step in 0..4 {
+        let actions: Vec<_> = (0..ROWS).map(|row| action(row, step)).collect();
+        let rows = plain.iter_mut().zip(&actions);
+        let expected: Vec<Shown> = rows.map(|(row, action)| row.step(*action)).collect();
+        assert_eq!(shown(&envs.step(&actions).unwrap()), expected, "step {step}");
+    }
+}
+
 /// Resets rows in both, with and without seeds, options, rows by number and by mask.
 fn reset_some(
     envs: &mut VectorEnv<Walk>,
