@@ -1534,6 +1534,9 @@ class TensorExchange:
         exported.
         """
 
+    def actions(self, wrapper: Any, actions: Any, /) -> Any:
+        """Returns actions as arrays, or calls ``_as_arrays`` of the wrapper for others."""
+
     def tensor(self, array: Any, /) -> Any:
         """Returns a tensor over the memory of an array, which it keeps.
 

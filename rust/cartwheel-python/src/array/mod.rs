@@ -98,6 +98,12 @@ fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     unsafe { (*array.as_array_ptr()).fields.data.cast() }
 }
 
+/// The address of the object that an array has its memory of; null if it is its own.
+fn base(array: &Bound<'_, PyUntypedArray>) -> *mut pyo3::ffi::PyObject {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    unsafe { (*array.as_array_ptr()).fields.base }
+}
+
 /// The dtype of an array, without a reference of its own: `dtype` takes one by a call of Python.
 fn borrowed_dtype<'a, 'py>(
     array: &'a Bound<'py, PyUntypedArray>,

@@ -287,13 +287,14 @@ impl<'py> Batch<'_, 'py> {
             Some(exchange) if !exchange.is_passed_by(self.py)? => Some(exchange),
             _ => None,
         };
-        let made = |array: &Bound<'py, PyAny>| {
-            let made = exchange.map_or(Ok(None), |exchange| exchange.tensor_of(array))?;
-            made.map_or_else(|| tensor.call1((array,)), Ok)
-        };
-        let rewards = made(self.rewards.array(self.py))?;
-        let observations = made(&self.observations)?;
-        let (terminations, truncations) = (made(&self.terminations)?, made(&self.truncations)?);
+        let rewards = self.rewards.array(self.py).clone();
+        let arrays = [&rewards, &self.observations, &self.terminations, &self.truncations];
+        let made = exchange.map(|exchange| exchange.tensors_of(arrays)).transpose()?;
+        let mut made = made.unwrap_or_default();
+        let mut tensor_at =
+            |place: usize| made[place].take().map_or_else(|| tensor.call1((arrays[place],)), Ok);
+        let (rewards, observations) = (tensor_at(0)?, tensor_at(1)?);
+        let (terminations, truncations) = (tensor_at(2)?, tensor_at(3)?);
         if self.has_infos()? {
             let shown = intern!(self.py, "_shown_infos");
             self.infos = wrapper.call_method1(shown, (&self.infos,))?;
