@@ -1535,6 +1535,9 @@ class TensorExchange:
         exported.
         """
 
+    def actions(self, wrapper: Any, actions: Any, /) -> Any:
+        """Returns actions as arrays, or calls ``_as_arrays`` of the wrapper for others."""
+
     def tensor(self, array: Any, /) -> Any:
         """Returns a tensor over the memory of an array, which it keeps.
 
@@ -1577,12 +1580,14 @@ class FusedStep:
             unseen: Set if results before a batch were lost.
             operations: Of each wrapper, from the innermost to the outermost: the wrapper, ``None``
                 for the outermost; a name and its arguments. ``transform`` and ``observe`` call
-                ``transform`` and ``_observe`` of the wrapper; ``reward`` has a function, whose
-                result ``_checked`` of the wrapper looks at; ``clip`` has two limits;
-                ``normalize_rewards`` a normalizer and a limit or ``None``;
-                ``normalize_observations`` and ``stack`` what they use; ``episodes`` and ``metrics``
-                that, and the keys of values and mask; ``tensors`` a function of an array and a
-                :class:`TensorExchange` or ``None``.
+                ``transform`` and ``_observe`` of the wrapper. ``flatten`` and ``widen`` call
+                ``_observe``, too, but ``flatten`` does not where observations are an array of a
+                dtype with a number of columns, both given, and ``widen`` makes ``float64`` of an
+                array of ``float32``. ``reward`` has a function, whose result ``_checked`` of the
+                wrapper looks at; ``clip`` has two limits; ``normalize_rewards`` a normalizer
+                and a limit or ``None``; ``normalize_observations`` and ``stack`` what they use;
+                ``episodes`` and ``metrics`` that, and the keys of values and mask; ``tensors`` a
+                function of an array and a :class:`TensorExchange` or ``None``.
 
         Raises:
             ValueError: A name is unknown.

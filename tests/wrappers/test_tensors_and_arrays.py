@@ -11,6 +11,7 @@ import pytest
 import cartwheel
 from cartwheel._cartwheel import TensorExchange
 from cartwheel.wrappers import NumpyToTorch, TransformAction
+from tests.support.held_arrays import KEPT, NEEDS_THE_GIL
 
 torch = pytest.importorskip("torch")
 fake_tensor = importlib.import_module("torch._subclasses.fake_tensor")
@@ -183,6 +184,48 @@ def test_memory_stays_as_long_as_either_does_and_no_longer():
     del thread
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("rows", [3, 600])  # observations in one piece with the others, and not
+@pytest.mark.parametrize("part", range(4))
+def test_one_tensor_of_a_step_stays_without_the_others(part, rows):
+    envs = NumpyToTorch(cartwheel.NativeVectorEnv("CartPole-v1", rows, num_workers=1))
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", rows, num_workers=1)
+    envs.reset(seed=1)
+    bare.reset(seed=1)
+    actions, kept = np.ones(rows, np.int64), []
+    for number in range(200):
+        pair = envs.step(actions)[part], bare.step(actions)[part]
+        # A pool warns of too many batches that are kept: those of flags and rewards are not.
+        if part > 0 or number % 50 == 0:
+            kept.append(pair)
+    for tensor, array in kept:
+        assert tensor.numpy().tobytes() == array.tobytes()
+        tensor.fill_(1)
+    thread = threading.Thread(target=kept.clear)
+    del tensor, pair
+    thread.start()
+    thread.join(30)
+    assert not kept
+    for _ in range(2 * KEPT):
+        found, expected = envs.step(actions)[part], bare.step(actions)[part]
+        assert found.numpy().tobytes() == expected.tobytes()
+    envs.close()
+    bare.close()
+
+
+@NEEDS_THE_GIL
+def test_memory_of_tensors_that_were_dropped_is_that_of_a_later_step():
+    envs = NumpyToTorch(cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=1))
+    envs.reset(seed=1)
+    addresses = [set() for _ in range(4)]
+    for _ in range(30):
+        result = envs.step(np.ones(3, np.int64))
+        for found, tensor in zip(addresses, result, strict=False):
+            found.add(tensor.data_ptr())
+    assert all(2 <= len(found) <= KEPT for found in addresses)
+    del result, tensor
+    envs.close()
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])

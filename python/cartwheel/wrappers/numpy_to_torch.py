@@ -198,7 +198,7 @@ class NumpyToTorch(ConvertsArrays):
         is_plain = self._acts_alone and self._transfers is None
         if not is_plain:
             return super()._act_of_all()
-        return _conversion(self._tensor_type, self._exchange)
+        return NumpyToTorch._prepared if self._exchange is None else self._exchange.actions
 
     def _prepared(self, actions: Any) -> Any:
         """Makes room for the results of a step, and returns its actions as arrays."""
@@ -393,23 +393,6 @@ def _exchange_of(torch: Any) -> TensorExchange | None:
     """
     modes = vars(torch.utils._python_dispatch)
     return TensorExchange.of(torch.Tensor, modes, "_is_in_torch_dispatch_mode")
-
-
-def _conversion(tensors: type, exchange: TensorExchange | None) -> Callable[[Any, Any], Any]:
-    """Returns a function of actions for wrappers on the CPU that alone change them."""
-    arrays = np.ndarray
-
-    def as_arrays(wrapper: NumpyToTorch, actions: Any) -> Any:
-        """Returns actions as arrays."""
-        kind = type(actions)
-        if kind is arrays:
-            return actions
-        if kind is not tensors:
-            return wrapper._as_arrays(actions)
-        array = None if exchange is None else exchange.array(actions)
-        return _as_array(actions) if array is None else array
-
-    return as_arrays
 
 
 def _as_array(tensor: Any) -> Any:

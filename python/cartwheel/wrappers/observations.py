@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.base import Operation
+
 
 class TransformObservation(ObservationWrapper):
     """Applies a function to observations, batch by batch.
@@ -152,6 +154,10 @@ class DtypeObservation(ObservationWrapper):
             return converted, lambda observations: observations.astype(numbers, copy=False)
 
         self._convert_parts(keys, convert)
+        self._makes_float64 = keys is None and self.single_observation_space.dtype == np.float64
+
+    def _operation(self) -> Operation:
+        return ("widen", ()) if self._makes_float64 else super()._operation()
 
 
 def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
@@ -266,6 +272,11 @@ class FlattenObservation(ObservationWrapper):
         #: The dtype of observations that get another shape, and that alone; and their new length.
         self._dtype_of_plain = space.dtype if isinstance(space, Box) else None
         self._length_of_plain = math.prod(space.shape) if isinstance(space, Box) else 0
+
+    def _operation(self) -> Operation:
+        if self._dtype_of_plain is None:
+            return super()._operation()
+        return "flatten", (self._dtype_of_plain, self._length_of_plain)
 
     def _observe(self, observations: Any) -> Any:
         if type(observations) is np.ndarray and observations.dtype is self._dtype_of_plain:

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 99] = [
+const NAMES: [&str; 100] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
+    "_as_arrays",
     "_checked",
     "_final_frame",
     "_final_info",

@@ -1,4 +1,4 @@
-//! Arrays that share one allocation: the small results of a call, each aligned.
+//! Arrays that share one allocation: the small results of a call or of a wrapper, each aligned.
 //!
 //! A step makes several such arrays. One allocation with an owner costs less than an allocation for
 //! each of them. [`Blocks`] cost less still: they are the allocation and the arrays of an earlier
@@ -32,7 +32,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{is_as_made, is_weakly_referenced, make_over};
+use super::{is_as_made, is_weakly_referenced, make, make_over, set_length};
 
 /// The alignment of each array: JAX takes such an array without a copy.
 const ALIGNMENT: usize = 64;
@@ -42,6 +42,9 @@ const NAME: &CStr = c"cartwheel.block";
 /// The number of blocks that a pool keeps: a program has the last batch while it asks for the next one,
 /// and maybe the one before it.
 const KEPT: usize = 3;
+/// The bytes of the largest array of observations that a wrapper keeps. To write more takes so long that
+/// it does not matter to make the array, whose memory would be kept for nothing.
+const KEPT_BYTES: usize = 4096;
 
 /// Memory for arrays that are freed together.
 #[derive(Debug)]
@@ -131,13 +134,7 @@ impl Block {
         shape: &[usize],
         copy: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> &'a mut [u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
-        let (space, used) = (Self::space(bytes), self.used.get());
-        let left = self.space - used;
-        assert!(space <= left, "an array of {space} bytes, and {left} are left");
-        // SAFETY: so many bytes are used.
-        let first = unsafe { self.first.add(used) };
-        self.used.set(used + space);
+        let (first, bytes) = self.room(dtype, rows, shape);
         // SAFETY: these bytes are in the allocation, and other code has no array of them (invariants 2
         // and 3). They need not be initialized.
         let buffer = unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) };
@@ -148,13 +145,51 @@ impl Block {
         unsafe { self.array_over(py, dtype, rows, shape, first) }
     }
 
+    /// A new array of shape `[rows, *shape]` that is not written yet, and the address of its first element.
+    ///
+    /// # Safety
+    ///
+    /// It is written before other code gets it.
+    ///
+    /// # Panics
+    ///
+    /// When too little space is left.
+    pub(super) unsafe fn unwritten<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: DType,
+        rows: usize,
+        shape: &[usize],
+    ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
+        let (first, _) = self.room(dtype, rows, shape);
+        // SAFETY: the bytes of the shape, which the caller initializes, and the array's alone
+        // (invariants 2 and 3).
+        let array = unsafe { self.array_over(py, dtype, rows, shape, first) }?;
+        Ok((array, first))
+    }
+
+    /// Gives away the memory of an array of shape `[rows, *shape]`: its beginning, and its bytes.
+    ///
+    /// # Panics
+    ///
+    /// When too little space is left.
+    fn room(&self, dtype: DType, rows: usize, shape: &[usize]) -> (NonNull<u8>, usize) {
+        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        let (space, used) = (Self::space(bytes), self.used.get());
+        let left = self.space - used;
+        assert!(space <= left, "an array of {space} bytes, and {left} are left");
+        self.used.set(used + space);
+        // SAFETY: so many bytes were used, all of them in the allocation.
+        (unsafe { self.first.add(used) }, bytes)
+    }
+
     /// The next array, of shape `[rows, *shape]`: the kept one, if it is as it would be made, or a new
     /// one.
     ///
     /// # Safety
     ///
-    /// The memory from `first` on has space for the shape, initialized, and no other code has an array
-    /// of it.
+    /// The memory from `first` on has space for the shape and is initialized before other code gets the
+    /// array, and no other code has an array of it.
     unsafe fn array_over<'py>(
         &self,
         py: Python<'py>,
@@ -172,6 +207,14 @@ impl Block {
         if let Some(kept) = kept {
             if is_as_made(&kept, dtype, rows, shape, first) {
                 return Ok(kept);
+            }
+            if shape.is_empty() {
+                // SAFETY: `make_over` made it, no other code has it (invariant 3), and there is space for
+                // so many elements if it is as it would be made.
+                unsafe { set_length(&kept, rows) }
+                if is_as_made(&kept, dtype, rows, shape, first) {
+                    return Ok(kept);
+                }
             }
             arrays.borrow_mut().truncate(number); // the later ones may be over the same memory
         }
@@ -229,9 +272,9 @@ impl Block {
     }
 }
 
-/// The blocks of the last batches. Their memory, and their arrays as objects, are reused as soon as no
-/// other code has any of a block's: to make and free them takes longer than a step of a few rows. A
-/// program that keeps its batches gets new ones.
+/// The blocks of the last batches of a pool, or of a wrapper. Their memory, and their arrays as objects,
+/// are reused as soon as no other code has any of a block's: to make and free them takes longer than a
+/// step of a few rows. A program that keeps its batches gets new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     kept: Vec<Block>,
@@ -256,6 +299,53 @@ impl Blocks {
         block.used.set(0); // it is free or new (invariant 3)
         block.shown.set(0);
         Ok(block)
+    }
+
+    /// A new array of shape `[rows, *shape]`, which `fill` writes: in a block, or above [`KEPT_BYTES`]
+    /// bytes with its own memory. It is made before `fill` is called, which may lock: functions of Python
+    /// may run meanwhile, those of weak references to arrays that are let go.
+    ///
+    /// # Safety
+    ///
+    /// `fill` writes every byte of its buffer, unless it panics.
+    pub(crate) unsafe fn written<'py>(
+        &mut self,
+        py: Python<'py>,
+        dtype: DType,
+        rows: usize,
+        shape: &[usize],
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        // SAFETY: it is written below, unless `fill` panics. Then it is never read.
+        let (array, first) = unsafe { self.unwritten(py, dtype, rows, shape) }?;
+        // SAFETY: the new array has these bytes, which need not be initialized, and other code does not
+        // have it yet.
+        fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
+        Ok(array)
+    }
+
+    /// The same, not written yet; and the address of its first element.
+    ///
+    /// # Safety
+    ///
+    /// It is written before other code gets it.
+    pub(super) unsafe fn unwritten<'py>(
+        &mut self,
+        py: Python<'py>,
+        dtype: DType,
+        rows: usize,
+        shape: &[usize],
+    ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
+        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        if bytes > KEPT_BYTES {
+            // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3 of
+            // the module above).
+            return unsafe { make(py, dtype, Some(rows), shape, None) };
+        }
+        let block = self.next(py, Block::space(bytes))?;
+        // SAFETY: as the caller promises.
+        unsafe { block.unwritten(py, dtype, rows, shape) }
     }
 
     /// Whether one of the size is free, which is the last one then.

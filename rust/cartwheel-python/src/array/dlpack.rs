@@ -12,14 +12,15 @@
 //!    memory is that of an array whose base is the tensor. Its tensor is one of the type that has the
 //!    table.
 //! 3. **Tensors that are made.** The memory, the shape and the strides stay until the deleter is called,
-//!    once, by any thread: the structure has them, or the array that it keeps. A call that fails does
+//!    once, by any thread: the structure has them, or an array that it keeps. A call that fails does
 //!    not say whether it has called the deleter, so what it was given stays forever.
 #![expect(unsafe_code, reason = "calls the functions of a table, see the invariants")]
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{NonNull, null_mut};
 use std::slice::from_raw_parts;
+use std::sync::Arc;
 
 use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -27,7 +28,7 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString, PyType};
 
-use super::{dtype, first_byte, is_writable, make_over};
+use super::{base, dtype, first_byte, is_writable, make_over};
 use crate::interpreter::enter;
 use crate::known::intern;
 
@@ -40,6 +41,8 @@ const MINOR: u32 = 3;
 const CPU: i32 = 1;
 /// The maximum number of dimensions; tensors with more take the way through Python.
 const MAX_DIMENSIONS: usize = 8;
+/// The maximum number of tensors that are made at once: those of a step.
+const MAX_TENSORS: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -86,12 +89,16 @@ struct Owned {
     view: View,
 }
 
+/// Arrays that the last tensor over one of them lets go. A thread that frees a tensor of `torch` is detached,
+/// and to attach it takes a good part of the time that a tensor takes.
+type Arrays = [Option<Py<PyUntypedArray>>; MAX_TENSORS];
+
 /// A tensor, and what it needs: an address of the one is an address of the other.
 #[repr(C)]
 struct Kept {
     owned: Owned,
-    /// Whose memory it is.
-    _array: Py<PyUntypedArray>,
+    /// Whose memory it is, and others over the same allocation.
+    arrays: Arc<Arrays>,
     shape: [i64; MAX_DIMENSIONS],
     strides: [i64; MAX_DIMENSIONS],
 }
@@ -195,9 +202,27 @@ impl PyTensorExchange {
         unsafe { make_over(tensor, dtype, shape[0], &shape[1..], first) }.map(Some)
     }
 
+    #[pyo3(signature = (wrapper, actions, /))]
+    fn actions<'py>(
+        &self,
+        wrapper: &Bound<'py, PyAny>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if actions.cast_exact::<PyUntypedArray>().is_ok() {
+            return Ok(actions.clone());
+        }
+        let through_python =
+            || wrapper.call_method1(intern!(wrapper.py(), "_as_arrays"), (actions,));
+        self.array(actions)?.map_or_else(through_python, Ok)
+    }
+
     #[pyo3(signature = (array, /))]
     fn tensor<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.is_passed_by(array.py())? { Ok(None) } else { self.tensor_of(array) }
+        if self.is_passed_by(array.py())? {
+            return Ok(None);
+        }
+        let [tensor] = self.tensors_of([array])?;
+        Ok(tensor)
     }
 }
 
@@ -210,13 +235,42 @@ impl PyTensorExchange {
         flag.map_or(Ok(true), |flag| flag.is_truthy())
     }
 
-    /// A tensor over the memory of an array; `None` where Python has to make it.
-    pub(crate) fn tensor_of<'py>(
+    /// Tensors over the memory of arrays, at most [`MAX_TENSORS`]; `None` where Python has to make one.
+    pub(crate) fn tensors_of<'py, const N: usize>(
         &self,
-        array: &Bound<'py, PyAny>,
+        arrays: [&Bound<'py, PyAny>; N],
+    ) -> PyResult<[Option<Bound<'py, PyAny>>; N]> {
+        const { assert!(N <= MAX_TENSORS, "room for the arrays") };
+        let arrays = arrays.map(|array| array.cast_exact::<PyUntypedArray>().ok());
+        // An array with memory of another owner does not stay with them: it may be large.
+        let owner = arrays.last().copied().flatten().map_or(null_mut(), base);
+        let is_together =
+            |array: &Bound<'py, PyUntypedArray>| !owner.is_null() && base(array) == owner;
+        let mut together = Arrays::default();
+        for (room, array) in together.iter_mut().zip(arrays) {
+            *room = array.filter(|&array| is_together(array)).map(|array| array.clone().unbind());
+        }
+        let together = Arc::new(together);
+        let mut tensors = [const { None }; N];
+        for (tensor, array) in tensors.iter_mut().zip(arrays) {
+            let Some(array) = array else { continue };
+            let kept = if is_together(array) {
+                Arc::clone(&together)
+            } else {
+                Arc::new([Some(array.clone().unbind()), None, None, None])
+            };
+            *tensor = self.tensor_of(array, kept)?;
+        }
+        Ok(tensors)
+    }
+
+    /// A tensor over the memory of an array, which is one of `arrays`; `None` where Python has to make it.
+    fn tensor_of<'py>(
+        &self,
+        array: &Bound<'py, PyUntypedArray>,
+        arrays: Arc<Arrays>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = array.py();
-        let Ok(array) = array.cast_exact::<PyUntypedArray>() else { return Ok(None) };
         let code = dtype::from_descr(&array.dtype()).and_then(code_of);
         let (shape, is_whole) = (array.shape(), array.is_c_contiguous() && is_writable(array));
         let fits = is_whole && (1..=MAX_DIMENSIONS).contains(&shape.len()) && !array.is_empty();
@@ -241,7 +295,7 @@ impl PyTensorExchange {
         };
         let version = Version { major: MAJOR, minor: MINOR };
         let owned = Owned { version, context: null_mut(), delete: Some(delete), flags: 0, view };
-        let kept = Kept { owned, _array: array.clone().unbind(), shape: sizes, strides };
+        let kept = Kept { owned, arrays, shape: sizes, strides };
         let kept = Box::into_raw(Box::new(kept));
         // SAFETY: just allocated, and no one else has its address.
         let fields = unsafe { &mut *kept };
@@ -265,11 +319,13 @@ fn contiguous(shape: &[usize]) -> impl Iterator<Item = i64> {
     })
 }
 
-/// Frees what [`PyTensorExchange::tensor_of`] made; leaves it after the end of the interpreter.
+/// Frees what [`PyTensorExchange::tensor_of`] made; leaves the arrays after the end of the interpreter.
 unsafe extern "C" fn delete(owned: *mut Owned) {
-    enter();
-    Python::try_attach(|_| {
-        // SAFETY: the first field of the structure, which is freed once, by this call (invariant 3).
-        drop(unsafe { Box::from_raw(owned.cast::<Kept>()) });
-    });
+    // SAFETY: the first field of the structure, which is freed once, by this call (invariant 3).
+    let kept = unsafe { Box::from_raw(owned.cast::<Kept>()) };
+    if let Some(arrays) = Arc::into_inner(kept.arrays) {
+        let arrays = ManuallyDrop::new(arrays);
+        enter();
+        Python::try_attach(|_| drop(ManuallyDrop::into_inner(arrays)));
+    }
 }

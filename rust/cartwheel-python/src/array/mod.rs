@@ -98,6 +98,12 @@ fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     unsafe { (*array.as_array_ptr()).fields.data.cast() }
 }
 
+/// The address of the object that an array has its memory of; null if it is its own.
+fn base(array: &Bound<'_, PyUntypedArray>) -> *mut pyo3::ffi::PyObject {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    unsafe { (*array.as_array_ptr()).fields.base }
+}
+
 /// The dtype of an array, without a reference of its own: `dtype` takes one by a call of Python.
 fn borrowed_dtype<'a, 'py>(
     array: &'a Bound<'py, PyUntypedArray>,
@@ -279,30 +285,6 @@ pub(crate) fn from_numbers<'py, T: Number>(
     Ok(array)
 }
 
-/// A new array with its own memory of these numbers.
-///
-/// # Panics
-///
-/// When the iterator has fewer than it says.
-pub(crate) fn from_iter<T: Number>(
-    py: Python<'_>,
-    numbers: impl ExactSizeIterator<Item = T>,
-) -> PyResult<Bound<'_, PyAny>> {
-    let count = numbers.len();
-    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
-    let (array, first) = unsafe { make(py, T::DTYPE, Some(count), &[], None) }?;
-    let (first, mut written) = (first.as_ptr().cast::<T>(), 0);
-    for (at, number) in (0..count).zip(numbers) {
-        // SAFETY: the new array has space for `count` numbers.
-        let room = unsafe { first.add(at) };
-        // SAFETY: as above, and no other code knows the array yet.
-        unsafe { room.write_unaligned(number) }
-        written += 1;
-    }
-    assert_eq!(written, count, "numbers"); // otherwise the array is never read
-    Ok(array)
-}
-
 /// A new array with its own memory, filled with `elements`, row-major; the shape is `[rows,
 /// *shape]`, or `shape`.
 pub(crate) fn from_bytes<'py>(
@@ -410,6 +392,22 @@ unsafe fn make_over<'py, O>(
 fn is_weakly_referenced(array: &Bound<'_, PyAny>) -> bool {
     // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
     !unsafe { (*array.as_ptr().cast::<PyArrayObject>()).fields.weakreflist }.is_null()
+}
+
+/// Sets the length of an array of one dimension; those that a program has given more stay.
+///
+/// # Safety
+///
+/// [`make_over`] made it, and no other code has it. It is read as so many elements only if its memory
+/// has them.
+unsafe fn set_length(array: &Bound<'_, PyAny>, rows: usize) {
+    let Ok(rows) = npy_intp::try_from(rows) else { return };
+    // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
+    let array = unsafe { &(*array.as_ptr().cast::<PyArrayObject>()).fields };
+    if array.nd == 1 {
+        // SAFETY: the array has one length, which no other code reads now.
+        unsafe { array.dimensions.write(rows) }
+    }
 }
 
 /// Whether an array that [`make_over`] made is still as it would make it: programs may set its shape,

@@ -5,6 +5,8 @@
 //! 1. `Running::write` of the kernels writes every number of its buffers, or panics.
 #![expect(unsafe_code, reason = "values are written into new arrays, see the invariants")]
 
+use std::mem::MaybeUninit;
+
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished, Running, StepResults};
 use pyo3::exceptions::PyValueError;
@@ -14,11 +16,9 @@ use pyo3::types::{PyDict, PyString};
 use super::column::{Column, numbers};
 use super::finished::{FLAGS, columns, episodes};
 use super::locked::Locked;
-use super::places::{
-    PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
-};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns, flags, sparse, sparse_flags};
 use super::state::{self, entry, put, put_flags};
-use crate::array::Unwritten;
+use crate::array::{Block, Blocks, Unwritten};
 use crate::known::intern;
 
 /// The episodes, and buffers for a step.
@@ -45,24 +45,26 @@ pub(super) type Shown<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>, Option<Fina
 pub(super) type Final<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 
 impl PyEpisodeMetrics {
-    /// Adds a step, in which places said success and failure.
+    /// Adds a step, in which places said success and failure, and writes `new` arrays of its places.
     pub(super) fn count<'py>(
         &self,
         py: Python<'py>,
         results: &StepResults<'_>,
         said: [Option<&[u8]>; 2],
         seeds: Option<Vec<i64>>,
+        new: NewValues<'py>,
     ) -> PyResult<Shown<'py>> {
+        let (count, rows) = (results.places.len(), results.places.rows());
         // Made before the lock: a new dictionary may start Python's garbage collector.
         let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
         let mut counted = self.counted.lock(py);
         let Counted { metrics, shown, .. } = &mut *counted;
-        let (shown, count, rows) = (*shown, results.places.len(), results.places.rows());
+        let shown = *shown;
         let ended = with_standard_floats(|| metrics.step(results, said, seeds.as_deref()));
         let metrics = &*metrics;
         let running = &metrics.running;
-        with_standard_floats(|| fill(&values, metrics, rows, shown))?;
-        let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
+        let mask = with_standard_floats(|| new.fill(&values, running, rows))?;
+        add_reports(&values, metrics, rows, shown)?;
         let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
         with_standard_floats(|| fill_ended(&finals, metrics, count, shown))?;
         let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
@@ -122,8 +124,9 @@ impl PyEpisodeMetrics {
         };
         let (success, fail) = (flags_of(reported.0)?, flags_of(reported.1)?);
         let mut received = std::mem::take(&mut self.counted.lock(py).received);
+        let new = NewValues::new(py, count, &mut Blocks::default())?;
         let results = received.receive(&columns);
-        let shown = self.count(py, &results, [success.as_deref(), fail.as_deref()], seeds);
+        let shown = self.count(py, &results, [success.as_deref(), fail.as_deref()], seeds, new);
         self.counted.lock(py).received = received; // its memory is used again
         shown
     }
@@ -221,40 +224,78 @@ fn flag_names(py: Python<'_>) -> [&Bound<'_, PyString>; 4] {
     ]
 }
 
-/// The returns, lengths and mean rewards of all rows.
-fn values_of_all<'py>(py: Python<'py>, running: &Running) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let count = running.num_envs();
-    let (mut returns, mut rewards) = (Unwritten::new(py, count)?, Unwritten::new(py, count)?);
-    let mut lengths = Unwritten::new(py, count)?;
-    running.write(returns.room(), lengths.room(), rewards.room());
-    // SAFETY: `write` wrote every number (invariant 1).
-    let returns = unsafe { returns.written() };
-    // SAFETY: as above.
-    let lengths = unsafe { lengths.written() };
-    // SAFETY: as above.
-    let rewards = unsafe { rewards.written() };
-    Ok([returns.into_shown().0, lengths.into_shown().0, rewards.into_shown().0])
+/// New arrays for the values of each place, and for the mask of the episodes that ended.
+pub(super) struct NewValues<'py> {
+    returns: Unwritten<'py, f64>,
+    lengths: Unwritten<'py, i64>,
+    rewards: Unwritten<'py, f64>,
+    mask: Unwritten<'py, u8>,
 }
 
-/// Puts the values of all places into a dictionary; `shown` says which reports are in it.
-fn fill(
+impl<'py> NewValues<'py> {
+    /// Of `count` places.
+    pub(super) fn new(py: Python<'py>, count: usize, blocks: &mut Blocks) -> PyResult<Self> {
+        let numbers = Block::space(count * size_of::<f64>());
+        let block = blocks.next(py, 3 * numbers + Block::space(count))?;
+        Ok(Self {
+            returns: Unwritten::new(py, block, count, &[])?,
+            lengths: Unwritten::new(py, block, count, &[])?,
+            rewards: Unwritten::new(py, block, count, &[])?,
+            mask: Unwritten::flags(py, block, count)?,
+        })
+    }
+
+    /// Writes them, puts the values into a dictionary, and returns the mask.
+    ///
+    /// # Panics
+    ///
+    /// When they are of another number of places.
+    fn fill(
+        mut self,
+        values: &Bound<'py, PyDict>,
+        running: &Running,
+        rows: Option<&[usize]>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = values.py();
+        let (returns, lengths) = (self.returns.room(), self.lengths.room());
+        let (rewards, mask) = (self.rewards.room(), self.mask.room());
+        if let Some(rows) = rows {
+            assert_eq!(rows.len(), returns.len(), "places");
+            let rooms = returns.iter_mut().zip(lengths).zip(rewards);
+            for (((total, length), reward), &row) in rooms.zip(rows) {
+                total.write(running.returns()[row]);
+                length.write(running.length(row));
+                reward.write(running.mean_reward(row));
+            }
+        } else {
+            running.write(returns, lengths, rewards);
+        }
+        mask.fill(MaybeUninit::new(0));
+        for at in running.ended() {
+            mask[at.place].write(1);
+        }
+        // SAFETY: all were written, those of all rows by `write` (invariant 1).
+        let returns = unsafe { self.returns.written() };
+        values.set_item(intern!(py, "return"), returns.into_shown().0)?;
+        // SAFETY: as above.
+        let lengths = unsafe { self.lengths.written() };
+        values.set_item(intern!(py, "episode_len"), lengths.into_shown().0)?;
+        // SAFETY: as above.
+        let rewards = unsafe { self.rewards.written() };
+        values.set_item(intern!(py, "reward"), rewards.into_shown().0)?;
+        // SAFETY: as above.
+        Ok(unsafe { self.mask.written() }.into_shown().0)
+    }
+}
+
+/// Adds the reports of all places to their values; `shown` says which.
+fn add_reports(
     values: &Bound<'_, PyDict>,
     metrics: &EpisodeMetrics,
     rows: Option<&[usize]>,
     shown: (bool, bool),
 ) -> PyResult<()> {
-    let (py, running) = (values.py(), &metrics.running);
-    let [returns, lengths, rewards] = match rows {
-        None => values_of_all(py, running)?,
-        Some(rows) => [
-            column_of(py, Some(rows), running.returns())?,
-            column(py, rows.iter().map(|&row| running.length(row)))?,
-            column(py, rows.iter().map(|&row| running.mean_reward(row)))?,
-        ],
-    };
-    values.set_item(intern!(py, "return"), returns)?;
-    values.set_item(intern!(py, "episode_len"), lengths)?;
-    values.set_item(intern!(py, "reward"), rewards)?;
+    let py = values.py();
     let names = flag_names(py);
     for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {

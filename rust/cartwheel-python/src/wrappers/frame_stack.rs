@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
-use crate::array::{as_array, copy_bytes, dtype, written};
+use crate::array::{Blocks, as_array, copy_bytes, dtype, written};
 
 /// The parts that change from batch to batch.
 #[derive(Debug)]
@@ -45,22 +45,22 @@ impl PyFrameStack {
         places: Places<'_>,
         frames: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
+        blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
         let frames = RowValues::new("observations", frames, self.dtype, count, &self.frame)?;
         let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
         let ends = ended.read(count)?;
-        let work = &mut *self.state.lock(py);
-        let stacks = &mut work.stacks;
-        work.finals.clear();
-        if let Some(finals) = &ended.finals {
-            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
-        }
         let mut last = None;
         let fill = |buffer: &mut [MaybeUninit<u8>]| {
+            let FrameStackState { stacks, finals: given } = &mut *self.state.lock(py);
+            given.clear();
+            if let Some(finals) = &ended.finals {
+                finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), given);
+            }
             let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
                 let read = |buffer: &mut [u8]| frames.read(buffer);
-                stacks.advance(places, read, ends, &work.finals, buffer, final_room);
+                stacks.advance(places, read, ends, given, buffer, final_room);
             };
             if ended.finals.is_some() {
                 let count = ends.num_finals();
@@ -71,7 +71,7 @@ impl PyFrameStack {
             }
         };
         // SAFETY: `fill` runs `advance`, which writes every byte (invariant 1), or returns no array.
-        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
+        let shown = unsafe { blocks.written(py, self.dtype, count, &self.stack, fill) }?;
         let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
         Ok((shown, last))
     }
@@ -115,7 +115,9 @@ impl PyFrameStack {
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.stacked(py, columns.read(&mut Vec::new()), frames, ended.as_ref())
+        let mut kinds = Vec::new();
+        let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
+        self.stacked(py, places, frames, ended.as_ref(), blocks)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,16 +1,14 @@
 //! One pass over the batch of a step for a whole stack of wrappers; documented in the stub.
 //!
 //! A batch of all rows without infos is passed from operation to operation here: kinds and flags are
-//! read once, and operations write rewards into new arrays. Every other batch (with infos, final
-//! observations, lost results, seeds that are not shown yet) goes through the methods `transform` in
-//! Python, which use the same state.
+//! read once, and operations write new arrays. Each operation has [`Blocks`], which reuse the arrays of
+//! an earlier step. Every other batch (with infos, final observations, lost results, seeds that are not
+//! shown yet) goes through the methods `transform` in Python, which use the same state.
 //!
 //! # Invariants
 //!
 //! 1. `gather` and `scatter` of the kernels write every number of their buffers, or panic.
 #![expect(unsafe_code, reason = "rewards are written into new arrays, see the invariants")]
-
-use std::mem::MaybeUninit;
 
 use cartwheel_kernels::wrappers::{
     Places, StepResults, clip, gather, is_stepped, num_kept, scatter,
@@ -21,13 +19,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
 use super::column::{Column, RowValues, are_plain_numbers};
+use super::conversions::{is_array, widened};
+use super::episode_metrics::NewValues;
 use super::locked::Locked;
 use super::rewards::Rewards;
 use super::{
     PyEpisodeMetrics, PyFlag, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer,
     PyRowKinds, PyTimedEpisodes,
 };
-use crate::array::{NewNumbers, Number, Numbers, PyTensorExchange, from_bytes};
+use crate::array::{
+    Block, Blocks, Number, Numbers, PyTensorExchange, Unwritten, dtype, from_bytes,
+};
 use crate::known::intern;
 
 use cartwheel_engine::space::DType;
@@ -47,6 +49,10 @@ enum Kernel {
     Transform,
     /// The wrapper's `_observe`, a function of observations.
     Observe,
+    /// The same, which returns arrays of this dtype with so many numbers of each row unchanged.
+    Flatten(DType, usize),
+    /// The same, which makes `float64` of `float32`.
+    Widen,
     /// A function of the rewards of transitions, whose result the wrapper's `_checked` looks at.
     Reward(Py<PyAny>),
     /// Rewards within limits.
@@ -70,6 +76,11 @@ impl Kernel {
         Ok(match name {
             "transform" => Self::Transform,
             "observe" => Self::Observe,
+            "flatten" => match dtype::from_descr(at(0)?.cast()?) {
+                Some(dtype) => Self::Flatten(dtype, at(1)?.extract()?),
+                None => Self::Observe,
+            },
+            "widen" => Self::Widen,
             "reward" => Self::Reward(at(0)?.unbind()),
             "clip" => Self::Clip(at(0)?.extract()?, at(1)?.extract()?),
             "normalize_rewards" => Self::NormalizeRewards(at(0)?.extract()?, at(1)?.extract()?),
@@ -89,13 +100,23 @@ struct Columns {
     kinds: Vec<u8>,
     terminations: Vec<u8>,
     truncations: Vec<u8>,
+    /// The memory of arrays of the rewards of transitions, for functions.
+    given: Blocks,
+}
+
+/// The memory of a step. A step takes it, since functions of Python run meanwhile, which may step again.
+#[derive(Debug)]
+struct Memory {
+    columns: Columns,
+    /// Those of each operation.
+    blocks: Vec<Blocks>,
 }
 
 /// The results of a step on their way.
-struct Batch<'py> {
+struct Batch<'a, 'py> {
     py: Python<'py>,
     num_envs: usize,
-    columns: Columns,
+    columns: &'a mut Columns,
     observations: Bound<'py, PyAny>,
     rewards: Rewards<'py>,
     terminations: Bound<'py, PyAny>,
@@ -109,7 +130,7 @@ struct Batch<'py> {
     has_changed: bool,
 }
 
-impl<'py> Batch<'py> {
+impl<'py> Batch<'_, 'py> {
     fn places(&self) -> Places<'_> {
         Places::new(None, &self.columns.kinds, self.num_envs)
     }
@@ -141,7 +162,7 @@ impl<'py> Batch<'py> {
             return Ok(());
         }
         self.are_flags_read = true;
-        let (count, columns) = (self.num_envs, &mut self.columns);
+        let (count, columns) = (self.num_envs, &mut *self.columns);
         Column::flags("terminations", &self.terminations, count)?
             .copy_to(&mut columns.terminations);
         Column::flags("truncations", &self.truncations, count)?.copy_to(&mut columns.truncations);
@@ -201,11 +222,23 @@ impl<'py> Batch<'py> {
         Ok(())
     }
 
+    /// Calls the wrapper's `_observe`.
+    fn observe(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
+        let observe = wrapper.getattr(intern!(self.py, "_observe"))?;
+        self.observations = observe.call1((&self.observations,))?;
+        self.has_changed = true;
+        if self.observations.is_none() {
+            wrapper.call_method0(intern!(self.py, "_refuse_none"))?;
+        }
+        Ok(())
+    }
+
     /// Calls a function with the rewards of transitions; those of other places become 0.
     fn apply_to_rewards(
         &mut self,
         wrapper: &Bound<'py, PyAny>,
         func: &Bound<'py, PyAny>,
+        blocks: &mut Blocks,
     ) -> PyResult<()> {
         let apply = |rewards: &Bound<'py, PyAny>, count: usize| -> PyResult<Bound<'py, PyAny>> {
             let applied = func.call1((rewards,))?;
@@ -222,21 +255,24 @@ impl<'py> Batch<'py> {
             return Ok(());
         }
         self.rewards.read(num_envs)?;
-        let (numbers, kinds) = (self.rewards.numbers(), &self.columns.kinds);
+        let Columns { kinds, given, .. } = &mut *self.columns;
         let mut applied = None;
         if count > 0 {
-            let gathered = |room: &mut [MaybeUninit<f64>]| gather(numbers, kinds, is_stepped, room);
-            // SAFETY: `gather` writes every number (invariant 1).
-            let given = unsafe { NewNumbers::written(py, count, gathered) }?.into_shown().0;
+            // Space for all rewards, so that it does not change from step to step.
+            let block = given.next(py, Block::space(num_envs * size_of::<f64>()))?;
+            let mut given = Unwritten::new(py, block, count, &[])?;
+            gather(self.rewards.numbers(), kinds, is_stepped, given.room());
+            // SAFETY: `gather` wrote every number (invariant 1).
+            let given = unsafe { given.written() }.into_shown().0;
             let new = apply(&given, count)?;
             let new = RowValues::new("rewards", &new, f64::DTYPE, count, &[])?;
             applied = Some(new.into_numbers()?);
         }
+        let mut new = Unwritten::alone(py, blocks, num_envs)?;
         let applied = applied.as_ref().map_or(&[][..], Numbers::cells);
-        let scattered = |room: &mut [MaybeUninit<f64>]| scatter(applied, kinds, is_stepped, room);
-        // SAFETY: `scatter` writes every number (invariant 1).
-        let rewards = unsafe { NewNumbers::written(py, num_envs, scattered) }?;
-        self.set_rewards(Rewards::New(rewards));
+        scatter(applied, kinds, is_stepped, new.room());
+        // SAFETY: `scatter` wrote every number (invariant 1).
+        self.set_rewards(Rewards::New(unsafe { new.written() }));
         Ok(())
     }
 
@@ -251,13 +287,14 @@ impl<'py> Batch<'py> {
             Some(exchange) if !exchange.is_passed_by(self.py)? => Some(exchange),
             _ => None,
         };
-        let made = |array: &Bound<'py, PyAny>| {
-            let made = exchange.map_or(Ok(None), |exchange| exchange.tensor_of(array))?;
-            made.map_or_else(|| tensor.call1((array,)), Ok)
-        };
-        let rewards = made(self.rewards.array(self.py))?;
-        let observations = made(&self.observations)?;
-        let (terminations, truncations) = (made(&self.terminations)?, made(&self.truncations)?);
+        let rewards = self.rewards.array(self.py).clone();
+        let arrays = [&rewards, &self.observations, &self.terminations, &self.truncations];
+        let made = exchange.map(|exchange| exchange.tensors_of(arrays)).transpose()?;
+        let mut made = made.unwrap_or_default();
+        let mut tensor_at =
+            |place: usize| made[place].take().map_or_else(|| tensor.call1((arrays[place],)), Ok);
+        let (rewards, observations) = (tensor_at(0)?, tensor_at(1)?);
+        let (terminations, truncations) = (tensor_at(2)?, tensor_at(3)?);
         if self.has_infos()? {
             let shown = intern!(self.py, "_shown_infos");
             self.infos = wrapper.call_method1(shown, (&self.infos,))?;
@@ -268,39 +305,48 @@ impl<'py> Batch<'py> {
         Ok(())
     }
 
-    fn run(&mut self, kernel: &Kernel, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn run(
+        &mut self,
+        kernel: &Kernel,
+        wrapper: &Bound<'py, PyAny>,
+        blocks: &mut Blocks,
+    ) -> PyResult<()> {
         let py = self.py;
         match kernel {
             Kernel::Transform => self.transform(wrapper)?,
-            Kernel::Observe => {
-                let observe = wrapper.getattr(intern!(py, "_observe"))?;
-                self.observations = observe.call1((&self.observations,))?;
-                self.has_changed = true;
-                if self.observations.is_none() {
-                    wrapper.call_method0(intern!(py, "_refuse_none"))?;
+            Kernel::Observe => self.observe(wrapper)?,
+            Kernel::Flatten(dtype, length) => {
+                if !is_array(&self.observations, &[self.num_envs, *length], *dtype) {
+                    self.observe(wrapper)?;
                 }
             }
-            Kernel::Reward(func) => self.apply_to_rewards(wrapper, func.bind(py))?,
+            Kernel::Widen => match widened(&self.observations, blocks)? {
+                Some(wide) => (self.observations, self.has_changed) = (wide, true),
+                None => self.observe(wrapper)?,
+            },
+            Kernel::Reward(func) => self.apply_to_rewards(wrapper, func.bind(py), blocks)?,
             Kernel::Clip(low, high) => {
-                clip(self.rewards.numbers_mut(self.num_envs)?, *low, *high);
+                clip(self.rewards.numbers_mut(self.num_envs, blocks)?, *low, *high);
                 self.has_changed = true;
             }
             Kernel::NormalizeRewards(normalizer, limit) => {
-                let mut rewards = normalizer.get().normalized(py, &self.results()?)?;
+                let new = Unwritten::alone(py, blocks, self.num_envs)?;
+                let mut rewards = normalizer.get().normalized(py, &self.results()?, new);
                 if let Some(limit) = limit {
                     clip(rewards.cells_mut(), -limit, *limit);
                 }
                 self.set_rewards(Rewards::New(rewards));
             }
             Kernel::NormalizeObservations(normalizer) => {
-                let normalizer = normalizer.get();
-                let shown = normalizer.normalized(py, self.places(), &self.observations, None)?;
+                let (normalizer, given) = (normalizer.get(), &self.observations);
+                let shown = normalizer.normalized(py, self.places(), given, None, blocks)?;
                 self.observations = shown.0;
                 self.has_changed = true;
             }
             Kernel::Stack(stack) => {
-                let stack = stack.get();
-                self.observations = stack.stacked(py, self.places(), &self.observations, None)?.0;
+                let (stack, given) = (stack.get(), &self.observations);
+                let shown = stack.stacked(py, self.places(), given, None, blocks)?;
+                self.observations = shown.0;
                 self.has_changed = true;
             }
             // These two refuse infos that have their keys, and read others.
@@ -308,13 +354,16 @@ impl<'py> Batch<'py> {
                 self.transform(wrapper)?;
             }
             Kernel::Episodes(episodes, keys) => {
-                if let Some((values, mask)) = episodes.get().count(py, &self.results()?)? {
+                let episodes = episodes.get();
+                if episodes.count(py, &self.results()?) {
+                    let (values, mask) = episodes.report(py, self.num_envs, blocks)?;
                     self.set_infos(keys, values, mask)?;
                 }
             }
             Kernel::Metrics(metrics, keys) => {
-                let metrics = metrics.get();
-                let (values, mask, _) = metrics.count(py, &self.results()?, [None, None], None)?;
+                let (metrics, said) = (metrics.get(), [None, None]);
+                let new = NewValues::new(py, self.num_envs, blocks)?;
+                let (values, mask, _) = metrics.count(py, &self.results()?, said, None, new)?;
                 self.set_infos(keys, values, mask)?;
             }
             Kernel::Tensors(tensor, exchange) => {
@@ -345,9 +394,28 @@ pub(crate) struct PyFusedStep {
     beginnings: Py<PyFlag>,
     unseen: Py<PyFlag>,
     operations: Vec<Operation>,
-    columns: Locked<Columns>,
+    /// `None`: a step has it.
+    memory: Locked<Option<Box<Memory>>>,
     /// The changes of wrappers before this was made.
     changes: u64,
+}
+
+impl PyFusedStep {
+    /// The memory of the last step, or, in a step of a function that a step calls, new memory.
+    #[expect(clippy::unnecessary_box_returns, reason = "the lock keeps it in this box")]
+    fn take_memory(&self, py: Python<'_>) -> Box<Memory> {
+        let kept = self.memory.lock(py).take();
+        kept.unwrap_or_else(|| {
+            let blocks = self.operations.iter().map(|_| Blocks::default()).collect();
+            Box::new(Memory { columns: Columns::default(), blocks })
+        })
+    }
+
+    /// Keeps the memory for the next step.
+    fn keep(&self, py: Python<'_>, memory: Box<Memory>) {
+        let other = self.memory.lock(py).replace(memory);
+        drop(other); // without the lock: arrays with weak references may end
+    }
 }
 
 #[pymethods]
@@ -364,9 +432,9 @@ impl PyFusedStep {
             Ok(Operation { wrapper, kernel: Kernel::new(&name, &given)? })
         });
         let operations = operations.collect::<PyResult<Vec<_>>>()?;
-        let columns = Locked::new(Columns::default());
+        let memory = Locked::new(None);
         let changes = kinds.get().changes();
-        Ok(Self { kinds, is_same_step, beginnings, unseen, operations, columns, changes })
+        Ok(Self { kinds, is_same_step, beginnings, unseen, operations, memory, changes })
     }
 
     #[pyo3(signature = (wrapper, result, /))]
@@ -391,10 +459,12 @@ impl PyFusedStep {
         if !is_plain {
             return through_python();
         }
+        let mut memory = self.take_memory(py);
+        let Memory { columns, blocks } = &mut *memory;
         let mut batch = Batch {
             py,
             num_envs: self.kinds.get().num_envs(),
-            columns: std::mem::take(&mut *self.columns.lock(py)),
+            columns,
             observations: observations?.to_owned(),
             rewards: Rewards::Given(rewards?.to_owned(), None),
             terminations: terminations?.to_owned(),
@@ -405,16 +475,18 @@ impl PyFusedStep {
             has_changed: false,
         };
         batch.read_flags()?;
-        let Columns { kinds, terminations, truncations, .. } = &mut batch.columns;
+        let Columns { kinds, terminations, truncations, .. } = &mut *batch.columns;
         let is_over = |flags: &[u8]| flags.iter().any(|&flag| flag != 0);
         if self.is_same_step && (is_over(terminations) || is_over(truncations)) {
-            *self.columns.lock(py) = batch.columns;
+            drop(batch);
+            self.keep(py, memory);
             return through_python();
         }
         self.kinds.get().classify(py, [terminations, truncations], kinds);
-        for (number, Operation { wrapper: of, kernel }) in self.operations.iter().enumerate() {
+        let operations = self.operations.iter().zip(blocks).enumerate();
+        for (number, (Operation { wrapper: of, kernel }, blocks)) in operations {
             let of = of.as_ref().map_or(wrapper, |of| of.bind(py));
-            if let Err(error) = batch.run(kernel, of) {
+            if let Err(error) = batch.run(kernel, of, blocks) {
                 // The results are lost, and the wrappers inside have seen them.
                 let lost = (
                     number,
@@ -429,7 +501,8 @@ impl PyFusedStep {
             }
         }
         let step = batch.tuple_of_results(result);
-        *self.columns.lock(py) = batch.columns;
+        drop(batch);
+        self.keep(py, memory);
         step
     }
 

@@ -3,9 +3,11 @@
 //! Each keeps its state behind a lock, and makes arrays while it holds it. A thread that waits for the
 //! lock is detached (`lock_py_attached`). Otherwise it could wait forever without the GIL: NumPy may
 //! detach the thread inside, which is attached again only after a garbage collection, which waits
-//! until every attached thread stops for it.
+//! until every attached thread stops for it. Arrays that are reused are made before the lock: an array
+//! that is let go for one may have weak references, whose functions may step the same wrappers.
 
 mod column;
+mod conversions;
 mod episode_metrics;
 mod finished;
 mod flag;

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
-use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers, written};
+use crate::array::{Blocks, Number, as_array, as_contiguous, dtype, from_numbers};
 use crate::convert::to_autoreset_mode;
 
 /// Mean, variance, count, and what each environment last showed.
@@ -97,26 +97,28 @@ impl PyObservationNormalizer {
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
+        blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
         let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let given = given.into_numbers::<T>()?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let mut state = self.state.lock(py);
-        if state.normalizer.counts_all(places, ends) {
-            let ObservationNormalizerState { normalizer, scratches, behind, .. } = &mut *state;
-            let Scratch { observations, .. } = T::scratch(scratches);
+        let counts_all = self.state.lock(py).normalizer.counts_all(places, ends);
+        if counts_all {
             let write = |buffer: &mut [MaybeUninit<u8>]| {
-                let given = given.cells();
+                let ObservationNormalizerState { normalizer, scratches, behind, .. } =
+                    &mut *self.state.lock(py);
+                let (given, Scratch { observations, .. }) = (given.cells(), T::scratch(scratches));
                 observations.resize(given.len(), T::default());
                 with_standard_floats(|| normalizer.normalize_all(given, observations, buffer));
                 *behind = Some(T::DTYPE);
             };
             // SAFETY: `normalize_all` writes every byte (invariant 1).
-            let shown = unsafe { written(py, f32::DTYPE, count, &self.shape, write) }?;
+            let shown = unsafe { blocks.written(py, f32::DTYPE, count, &self.shape, write) }?;
             return Ok((shown, py.None().into_bound(py)));
         }
+        let mut state = self.state.lock(py);
         state.catch_up();
         let ObservationNormalizerState { normalizer, scratches, normalized: out, .. } = &mut *state;
         let Scratch { observations, finals, gathered } = T::scratch(scratches);
@@ -155,6 +157,7 @@ impl PyObservationNormalizer {
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
+        blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let observations = as_array(observations)?;
         let (found, any) = (observations.dtype(), observations.as_any());
@@ -162,9 +165,9 @@ impl PyObservationNormalizer {
         if dtype::is(&found, f32::DTYPE)
             || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
         {
-            self.normalize_as::<f32>(py, places, any, ended)
+            self.normalize_as::<f32>(py, places, any, ended, blocks)
         } else {
-            self.normalize_as::<f64>(py, places, any, ended)
+            self.normalize_as::<f64>(py, places, any, ended, blocks)
         }
     }
 }
@@ -209,8 +212,10 @@ impl PyObservationNormalizer {
         observations: &Bound<'py, PyAny>,
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.normalized(py, places.read(&mut Vec::new()), observations, ended.as_ref())
+        let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        let mut kinds = Vec::new();
+        let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
+        self.normalized(py, places, observations, ended.as_ref(), blocks)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

@@ -5,7 +5,7 @@ use cartwheel_kernels::wrappers::{At, EndedPlaces, Places, StepResults, existing
 use pyo3::prelude::*;
 
 use super::column::{Column, RowValues, no_such_row, numbers};
-use crate::array::{Number, filled, from_iter, from_numbers};
+use crate::array::{Number, filled};
 
 /// Buffers for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
@@ -149,26 +149,6 @@ impl EightBytes for f64 {
 impl EightBytes for i64 {
     fn bytes(self) -> [u8; 8] {
         self.to_ne_bytes()
-    }
-}
-
-/// A new array of numbers.
-pub(super) fn column<T: EightBytes>(
-    py: Python<'_>,
-    numbers: impl ExactSizeIterator<Item = T>,
-) -> PyResult<Bound<'_, PyAny>> {
-    from_iter(py, numbers)
-}
-
-/// A new array with the number of each place, from one of each row.
-pub(super) fn column_of<'py, T: EightBytes>(
-    py: Python<'py>,
-    rows: Option<&[usize]>,
-    of_rows: &[T],
-) -> PyResult<Bound<'py, PyAny>> {
-    match rows {
-        None => from_numbers(py, of_rows.len(), &[], of_rows),
-        Some(rows) => column(py, rows.iter().map(|&row| of_rows[row])),
     }
 }
 

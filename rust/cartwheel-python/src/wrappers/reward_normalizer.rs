@@ -5,8 +5,6 @@
 //! 1. `RewardNormalizer::normalize` of the kernels writes every number of its buffer, or panics.
 #![expect(unsafe_code, reason = "rewards are written into new arrays, see the invariants")]
 
-use std::mem::MaybeUninit;
-
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_kernels::wrappers::{Moments, RewardNormalizer, StepResults};
 use pyo3::prelude::*;
@@ -14,7 +12,7 @@ use pyo3::prelude::*;
 use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
-use crate::array::{NewNumbers, Number, from_numbers};
+use crate::array::{Blocks, NewNumbers, Number, Unwritten, from_numbers};
 
 /// The parts that change from batch to batch.
 #[derive(Debug)]
@@ -31,18 +29,17 @@ pub(crate) struct PyRewardNormalizer {
 }
 
 impl PyRewardNormalizer {
-    /// Adds a step, and returns its rewards, normalized.
+    /// Adds a step, and returns its rewards, normalized, in the array of as many numbers.
     pub(super) fn normalized<'py>(
         &self,
         py: Python<'py>,
         results: &StepResults<'_>,
-    ) -> PyResult<NewNumbers<'py, f64>> {
-        let write = |room: &mut [MaybeUninit<f64>]| {
-            let normalizer = &mut self.state.lock(py).normalizer;
-            with_standard_floats(|| normalizer.normalize(results, room));
-        };
-        // SAFETY: `normalize` writes every number (invariant 1).
-        unsafe { NewNumbers::written(py, results.places.len(), write) }
+        mut new: Unwritten<'py, f64>,
+    ) -> NewNumbers<'py, f64> {
+        let normalizer = &mut self.state.lock(py).normalizer;
+        with_standard_floats(|| normalizer.normalize(results, new.room()));
+        // SAFETY: `normalize` wrote every number (invariant 1).
+        unsafe { new.written() }
     }
 }
 
@@ -79,13 +76,14 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let write = |room: &mut [MaybeUninit<f64>]| {
+        let mut new = Unwritten::alone(py, &mut Blocks::default(), columns.len())?;
+        {
             let RewardNormalizerState { normalizer, received } = &mut *self.state.lock(py);
-            with_standard_floats(|| normalizer.normalize(&received.receive(&columns), room));
-        };
-        // SAFETY: `normalize` writes every number (invariant 1).
-        let normalized = unsafe { NewNumbers::written(py, columns.len(), write) }?;
-        Ok(normalized.into_shown().0)
+            let results = received.receive(&columns);
+            with_standard_floats(|| normalizer.normalize(&results, new.room()));
+        }
+        // SAFETY: `normalize` wrote every number (invariant 1).
+        Ok(unsafe { new.written() }.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {

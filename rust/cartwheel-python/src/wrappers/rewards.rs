@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::column::RowValues;
-use crate::array::{NewNumbers, Number, Numbers};
+use crate::array::{Blocks, NewNumbers, Number, Numbers};
 
 /// Numbers, one for each place, or what came instead of them and is not read.
 pub(super) enum Rewards<'py> {
@@ -36,10 +36,14 @@ impl<'py> Rewards<'py> {
     }
 
     /// The `count` numbers, to be changed: those of a copy, unless an operation wrote them.
-    pub(super) fn numbers_mut(&mut self, count: usize) -> PyResult<&mut [f64]> {
+    pub(super) fn numbers_mut(
+        &mut self,
+        count: usize,
+        blocks: &mut Blocks,
+    ) -> PyResult<&mut [f64]> {
         self.read(count)?;
         if let Self::Given(_, Some(numbers)) = self {
-            *self = Self::New(numbers.copied()?);
+            *self = Self::New(numbers.copied(blocks)?);
         }
         match self {
             Self::New(numbers) => Ok(numbers.cells_mut()),

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column, column_of};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use super::state::{entry, flags, put, put_flags};
-use crate::array::Block;
+use crate::array::{Block, Blocks, from_numbers};
 use crate::known::intern;
 
 /// The episodes, and buffers for a step.
@@ -37,26 +37,28 @@ impl PyTimedEpisodes {
         self.made.elapsed().as_secs_f64()
     }
 
-    /// Adds a step; returns the report of the complete episodes that ended, if there are any.
-    pub(super) fn count<'py>(
-        &self,
-        py: Python<'py>,
-        results: &StepResults<'_>,
-    ) -> PyResult<Option<Report<'py>>> {
-        let mut counted = self.counted.lock(py);
-        let Counted { episodes, ended, .. } = &mut *counted;
+    /// Adds a step; returns whether complete episodes ended, of which there is a [`report`](Self::report).
+    pub(super) fn count(&self, py: Python<'_>, results: &StepResults<'_>) -> bool {
+        let Counted { episodes, ended, .. } = &mut *self.counted.lock(py);
         ended.clear();
         let add = |place, episode| ended.push((place, episode));
         let now = self.now();
         let Ends { complete, .. } = with_standard_floats(|| episodes.step(results, now, add));
-        if complete == 0 {
-            return Ok(None);
-        }
-        let ended = std::mem::take(ended);
-        drop(counted); // a new dictionary may start Python's garbage collector
-        let report = report(py, &ended, results.places.len())?;
+        complete > 0
+    }
+
+    /// Reports the complete episodes that ended in the last step, which had so many places.
+    pub(super) fn report<'py>(
+        &self,
+        py: Python<'py>,
+        places: usize,
+        blocks: &mut Blocks,
+    ) -> PyResult<Report<'py>> {
+        // Without the lock: arrays or a dictionary that are made may call functions of Python.
+        let ended = std::mem::take(&mut self.counted.lock(py).ended);
+        let report = report(py, &ended, places, blocks)?;
         self.counted.lock(py).ended = ended; // its memory is used again
-        Ok(Some(report))
+        Ok(report)
     }
 }
 
@@ -80,9 +82,10 @@ impl PyTimedEpisodes {
     fn step<'py>(&self, py: Python<'py>, arrays: StepArrays<'py>) -> PyResult<Option<Report<'py>>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let mut received = std::mem::take(&mut self.counted.lock(py).received);
-        let report = self.count(py, &received.receive(&columns));
+        let has_report = self.count(py, &received.receive(&columns));
         self.counted.lock(py).received = received; // its memory is used again
-        report
+        let report = || self.report(py, columns.len(), &mut Blocks::default());
+        has_report.then(report).transpose()
     }
 
     /// The numbers of complete episodes and of dropped ones.
@@ -120,7 +123,9 @@ impl PyTimedEpisodes {
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let counted = self.counted.lock(py);
         let running = &counted.episodes.running;
-        Ok((column_of(py, None, running.returns())?, column(py, running.lengths())?))
+        let (returns, lengths) = (running.returns(), running.lengths().collect::<Vec<_>>());
+        let returns = from_numbers(py, self.num_envs, &[], returns)?;
+        Ok((returns, from_numbers(py, self.num_envs, &[], &lengths)?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -153,9 +158,14 @@ impl PyTimedEpisodes {
 pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 
 /// The arrays of a step that ended episodes, with zeros elsewhere.
-fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyResult<Report<'py>> {
+fn report<'py>(
+    py: Python<'py>,
+    ended: &[(usize, Timed)],
+    places: usize,
+    blocks: &mut Blocks,
+) -> PyResult<Report<'py>> {
     let numbers = Block::space(places * size_of::<f64>());
-    let block = Block::new(py, 3 * numbers + Block::space(places))?;
+    let block = blocks.next(py, 3 * numbers + Block::space(places))?;
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
         block.filled(py, dtype, places, &[], |buffer| {
             let buffer = buffer.as_chunks_mut().0;
