@@ -12,7 +12,7 @@ import cartwheel
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
-from tests.support.executors import INLINE
+from tests.support.executors import INLINE, THREAD
 from tests.support.simulated_rollouts import FROZEN, MODES
 
 
@@ -43,7 +43,7 @@ WRONG = {
         "`actions` must be int64, got float64",
     ),
     "words": (lambda _, e: (["left"] * 5, e), TypeError, "`actions` must be int64, got <U4"),
-    "nothing": (lambda _, e: (None, e), (TypeError, ValueError), "`actions`"),
+    "nothing": (lambda _, e: (None, e), TypeError, "returned None as `actions`, where 5 actions"),
     "a short extra": (
         lambda a, _: (a, {"half": np.ones(4)}),
         ValueError,
@@ -56,6 +56,7 @@ WRONG = {
     ),
     "no extras": (lambda a, _: a, ValueError, r"the extras \[\] at step [1-9].* \['half'\] before"),
     "another extra": (lambda a, e: (a, {**e, "v": e["half"]}), ValueError, r"\['half', 'v'\]"),
+    "no name of an extra": (lambda a, e: (a, {**e, 3: a}), ValueError, r"\[3, 'half'\]"),
     "an exception": (lambda *_: 1 / 0, ZeroDivisionError, "division"),
     "an interrupt": (interrupt, KeyboardInterrupt, ""),
 }
@@ -84,6 +85,41 @@ def test_a_mistake_of_the_policy_loses_nothing(mode, wrong):
             assert messages
             assert all(re.search(message, found) for found in messages), messages
             assert_same(rollout, wanted)
+
+
+@pytest.mark.parametrize("length", [{"num_steps": 20}, {"until": "all_done"}], ids=str)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_after_a_mistake_of_the_policy_others_may_use_the_environments(mode, length):
+    """In lockstep nothing is in flight, so no `pause` is needed."""
+    envs, twin = (
+        cartwheel.NativeVectorEnv("CartPole-v1", 5, autoreset_mode=mode) for _ in range(2)
+    )
+    lean = lambda seen: (seen[:, 2] > 0).astype(np.int64)  # noqa: E731
+    calls = iter(range(1000))
+    collector = cartwheel.Collector(
+        envs, lambda seen: 1 / 0 if next(calls) == 3 else lean(seen), seed=1, **length
+    )
+    with pytest.raises(ZeroDivisionError):
+        collector.collect()
+    found, wanted = (
+        cartwheel.evaluate(each, lean, episodes_per_env=2, seed=3) for each in (envs, twin)
+    )
+    assert_identical(found.returns, wanted.returns)
+    assert collector.collect().is_first[0].all()
+    envs.close()
+    twin.close()
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_a_policy_that_needs_masks_which_do_not_exist_can_be_replaced(order):
+    with collector_of("SameStep", 5, build=THREAD, order=order) as collector:
+        collector.policy = lambda observations, action_masks: (policy(observations), action_masks)
+        with pytest.raises(ValueError, match="has no masks of actions"):
+            collector.collect()
+        assert collector.update() == 1
+        collector.policy = policy
+        with collector_of("SameStep", 5, build=THREAD, order=order) as right:
+            assert_same(collector.collect(), right.collect())
 
 
 @pytest.mark.parametrize("num_envs", [3, 300])

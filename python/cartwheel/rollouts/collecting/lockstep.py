@@ -120,6 +120,8 @@ class Lockstep:
                 with contextlib.suppress(Exception):  # closed or broken: no rollout to end
                     recording.end()
                 self.carry = self._recording = None
+            else:  # others may use the environments before the next call
+                self.rest()
             raise
         finally:
             self.waited += recording.waited
