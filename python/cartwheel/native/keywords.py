@@ -280,7 +280,7 @@ def _no_such_option(env_id: str, name: Any, own: list[str]) -> str:
     meant = _ROW_SYNONYMS.get(name) or suggest(str(name), (*own, *ROW_OPTIONS, *_ROW_SYNONYMS))
     if meant is not None:
         return f"{start}: did you mean {_ROW_SYNONYMS.get(meant, meant)!r}?"
-    has = f"only {' and '.join(map(repr, own))}" if own else "and no others"
+    has = f"only {' and '.join(map(repr, own))}" if own else "and has none"
     return f"{start}, {has}; 'reset_mask' and 'env_index' select rows."
 
 
