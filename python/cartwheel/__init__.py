@@ -112,9 +112,11 @@ __all__ = [
     "wrappers",
 ]
 
-#: Rooms that are loaded when they are first used. Those that need another library are not in
-#: ``__all__``, because ``help`` and ``import *`` take every name there.
+#: Modules that are loaded when they are first used. Those that need another library are not in
+#: ``__all__``, because ``help`` and ``import *`` take every name there; nor are those whose main
+#: names are there.
 _LAZY_MODULES = {"envpool", "returns", "testing", "wrappers"}
+_LAZY_MODULES |= {"evaluation", "multiagent", "recorder", "rollouts"}
 _LAZY_MODULES |= {
     "agilerl",
     "ale",

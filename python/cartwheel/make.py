@@ -169,6 +169,8 @@ def make_vec(
     stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
     vector_kwargs = dict(vector_kwargs or {})
     if autoreset_mode is not None:
+        if "autoreset_mode" in vector_kwargs:
+            raise TypeError("`autoreset_mode` is given twice: leave it out of `vector_kwargs`.")
         vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
     if by_ale:
@@ -232,6 +234,8 @@ def _make_whole(
     return gym.make_vec(spec, num_envs, **keywords)
 
 
+#: The modules that register the environments of a namespace, if they have another name.
+_MODULES = {"ALE": "ale_py", "Meta-World": "metaworld", "dm_control": "shimmy"}
 #: The executors of Gymnasium's vectorization modes.
 _EXECUTORS = {VectorizeMode.SYNC: "inline", VectorizeMode.ASYNC: "process"}
 
@@ -271,10 +275,10 @@ def _find(id_or_spec: Any) -> EnvSpec:
     try:
         return gym.spec(name)
     except gym.error.NamespaceNotFound as error:
+        module = _MODULES.get(namespace or "", namespace)
         add_note(
             error,
-            f"if {namespace!r} is a package of environments, name it, too: "
-            f"{f'{namespace}:{name}'!r}",
+            f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}",
         )
         raise
 

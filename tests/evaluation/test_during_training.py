@@ -46,6 +46,28 @@ def test_staggered_rows_play_whole_episodes(build_with, kind, mode, order):
     assert_identical(staggered.returns, plain.returns)
 
 
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+@pytest.mark.parametrize("kind", EVERY_KIND, ids=str)
+def test_an_evaluation_ends_a_rollout_and_is_not_in_it(build_with, kind, order):
+    def built():
+        envs = build_with(kind, [POLE] * 4)
+        envs.reset(seed=1)
+        return envs
+
+    envs = built()
+    arrays, actions = envs.rollout(9), np.ones(4, np.int64)
+    for _ in range(3):
+        envs.step(actions)
+    recorded = [array.copy() for array in (arrays.observations, arrays.rewards)]
+    found, wanted = (
+        cartwheel.evaluate(each, lean, seed=3, order=order) for each in (envs, built())
+    )
+    assert_identical(found.returns, wanted.returns)
+    envs.reset(seed=4)
+    envs.step(actions[:1], [2])
+    assert_identical([arrays.observations, arrays.rewards], recorded)
+
+
 @pytest.mark.parametrize("kind", [INLINE, PROCESS, NATIVE], ids=str)
 def test_after_an_evaluation_resets_stagger_rows_again(build_with, kind):
     def lengths(*, evaluates):

@@ -1,6 +1,7 @@
 """Native environments are found by their ids and rebuilt from their specs."""
 
 import copy
+import inspect
 import os
 import pickle
 import subprocess
@@ -148,20 +149,12 @@ def test_a_single_environment_without_a_limit_equals_gymnasiums():
 
 @MAKE
 def test_keywords_of_other_vector_environments_are_accepted(make):
-    """Keywords about processes and copies are accepted and have no effect."""
-    envs = make(
-        "CartPole-v1",
-        3,
-        shared_memory=False,
-        copy=False,
-        context="spawn",
-        daemon=False,
-        worker=None,
-        observation_mode="same",
-        on_worker_death="raise",
-        num_workers=3,
-        max_concurrency=2,
-    )
+    """All those of `VectorEnv`; keywords about processes, copies and states have no effect."""
+    parameters = inspect.signature(cartwheel.VectorEnv).parameters.values()
+    keywords = {each.name: each.default for each in parameters if each.name != "env_fns"}
+    keywords |= {"shared_memory": False, "copy": False, "context": "spawn", "daemon": False}
+    keywords |= {"states": "pickle", "num_workers": 3, "max_concurrency": 2}
+    envs = make("CartPole-v1", 3, **keywords)
     assert envs.num_workers == 2
     assert_like(envs, [POLE] * 3)
 

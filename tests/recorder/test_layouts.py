@@ -283,8 +283,9 @@ def test_the_dataset_has_the_transitions_of_all_episodes(tmp_path, form):
         np.testing.assert_array_equal(dataset[at]["obs"]["walk"], walk[0])
         at += steps
     assert len(TrajectoryDataset(tmp_path / name, load_count=2).episodes) == 2
-    with pytest.raises(IndexError):
-        dataset.episode(len(dataset.episodes))
+    count = len(dataset.episodes)
+    with pytest.raises(IndexError, match=f"there is no episode {count}: .* has {count}"):
+        dataset.episode(count)
 
 
 def test_only_successes_are_read_on_demand(tmp_path):

@@ -202,8 +202,9 @@ def test_chosen_episodes_are_played_in_the_order_given(tmp_path):
     for number, episode in zip([4, 0, -1, 4], played, strict=True):
         np.testing.assert_array_equal(episode["obs"], dataset.episode(number)["obs"])
     assert replay(dataset, again, []) == []
-    with pytest.raises(IndexError):
-        replay(dataset, again, [len(dataset.episodes)])
+    count = len(dataset.episodes)
+    with pytest.raises(IndexError, match=f"there is no episode -99: .* has {count}"):
+        replay(dataset, again, [0, -99])
     again.close()
 
 

@@ -381,8 +381,7 @@ def test_a_collector_leaves_no_unfinished_rollout(build):
     collector = cartwheel.Collector(envs, failing, num_steps=5)
     with pytest.raises(ZeroDivisionError):
         collector.collect()
-    with pytest.raises(RuntimeError, match="being recorded"):
-        envs.step([0], env_index=[1])
+    envs.step([0], env_index=[1])
     collector.reset()
     envs.step([0], env_index=[1])
 

@@ -13,7 +13,7 @@ from cartwheel.wrappers import NormalizeObservation
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
-from tests.support.executors import INLINE
+from tests.support.executors import INLINE, THREAD
 from tests.support.simulated_rollouts import FROZEN, MODES
 
 
@@ -44,7 +44,7 @@ WRONG = {
         "`actions` must be int64, got float64",
     ),
     "words": (lambda _, e: (["left"] * 5, e), TypeError, "`actions` must be int64, got <U4"),
-    "nothing": (lambda _, e: (None, e), (TypeError, ValueError), "`actions`"),
+    "nothing": (lambda _, e: (None, e), TypeError, "returned None as `actions`, where 5 actions"),
     "a short extra": (
         lambda a, _: (a, {"half": np.ones(4)}),
         ValueError,
@@ -57,6 +57,7 @@ WRONG = {
     ),
     "no extras": (lambda a, _: a, ValueError, r"the extras \[\] at step [1-9].* \['half'\] before"),
     "another extra": (lambda a, e: (a, {**e, "v": e["half"]}), ValueError, r"\['half', 'v'\]"),
+    "no name of an extra": (lambda a, e: (a, {**e, 3: a}), ValueError, r"\[3, 'half'\]"),
     "an exception": (lambda *_: 1 / 0, ZeroDivisionError, "division"),
     "an interrupt": (interrupt, KeyboardInterrupt, ""),
 }
@@ -85,6 +86,29 @@ def test_a_mistake_of_the_policy_loses_nothing(mode, wrong):
             assert messages
             assert all(re.search(message, found) for found in messages), messages
             assert_same(rollout, wanted)
+
+
+@pytest.mark.parametrize("length", [{"num_steps": 20}, {"until": "all_done"}], ids=str)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_after_a_mistake_of_the_policy_others_may_use_the_environments(mode, length):
+    """In lockstep nothing is in flight, so no `pause` is needed."""
+    envs, twin = (
+        cartwheel.NativeVectorEnv("CartPole-v1", 5, autoreset_mode=mode) for _ in range(2)
+    )
+    lean = lambda seen: (seen[:, 2] > 0).astype(np.int64)  # noqa: E731
+    calls = iter(range(1000))
+    collector = cartwheel.Collector(
+        envs, lambda seen: 1 / 0 if next(calls) == 3 else lean(seen), seed=1, **length
+    )
+    with pytest.raises(ZeroDivisionError):
+        collector.collect()
+    found, wanted = (
+        cartwheel.evaluate(each, lean, episodes_per_env=2, seed=3) for each in (envs, twin)
+    )
+    assert_identical(found.returns, wanted.returns)
+    assert collector.collect().is_first[0].all()
+    envs.close()
+    twin.close()
 
 
 WRAPPERS = {"none": lambda envs: envs, "one that changes steps": NormalizeObservation}

@@ -234,7 +234,7 @@ def test_invalid_arguments_of_parts_are_refused():
     for call, message in [
         (lambda: rollout.transitions("rows"), "`order` must be one of 'time', 'env', got 'rows'"),
         (lambda: rollout.transitions(n_step=2), "`n_step=2` needs `gamma`"),
-        (lambda: rollout.transitions(n_step=0, gamma=0.9), "at least 1, got 0"),
+        (lambda: rollout.transitions(n_step=0, gamma=0.9), "`n_step` must be a positive integer"),
         (lambda: rollout.transitions(gamma=1.5), r"\[0, 1\]"),
         (lambda: rollout.transitions(bootstrap="no", gamma=0.9), "bootstrap"),
         (lambda: rollout.minibatches(0), "`batch_size` must be a positive integer, got 0"),
@@ -256,7 +256,7 @@ def test_invalid_arguments_of_parts_are_refused():
         with pytest.raises(ValueError, match=message):
             call()
     rollout.extras["wrong"] = np.zeros((STEPS + 1, 5))
-    with pytest.raises(ValueError, match=r"extra `wrong` must have shape \(23, 5, '…'\), got"):
+    with pytest.raises(ValueError, match=r"extra `wrong` must have shape \(23, 5, …\), got"):
         rollout.flatten()
 
 

@@ -3,6 +3,7 @@
 import pickle
 from functools import partial
 
+import gymnasium as gym
 import pytest
 
 import cartwheel
@@ -206,3 +207,18 @@ def test_the_fields_of_built_in_classes_are_kept(base, arguments):
             value = getattr(error, name, None)
             if not name.startswith("_") and not callable(value):
                 assert getattr(loaded, name, None) == value, name
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_an_id_that_only_the_caller_registered_says_where_to_register_it(build_processes, context):
+    gym.register("OnlyTheCaller-v0", "gymnasium.envs.classic_control:CartPoleEnv")
+    try:
+        with pytest.raises(gym.error.NameNotFound, match="OnlyTheCaller") as failure:
+            build_processes([partial(gym.make, "OnlyTheCaller-v0")] * 2, context=context)
+        assert 'gym.make("my_module:MyEnv-v0")' in failure.value.__notes__[1]
+        named = partial(gym.make, "tests.nowhere:Other-v0")
+        with pytest.raises(ModuleNotFoundError) as failure:
+            build_processes([named] * 2, context=context)
+        assert not any("gym.make" in note for note in failure.value.__notes__)
+    finally:
+        del gym.registry["OnlyTheCaller-v0"]

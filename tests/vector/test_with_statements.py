@@ -45,6 +45,17 @@ def test_an_exception_closes_and_passes_through(kind):
     assert outer.unwrapped.closed
 
 
+def test_a_collector_is_closed_and_its_environments_are_not():
+    envs = native()
+    policy = lambda observations: [0] * len(observations)  # noqa: E731
+    with cartwheel.Collector(envs, policy, 4, background=True) as collector:
+        collector.collect()
+    with pytest.raises(RuntimeError, match="of a closed collector"):
+        collector.collect()
+    envs.reset()
+    envs.close()
+
+
 def test_an_interface_of_envpool_is_closed():
     with envpool.make_gymnasium("CartPole-v1", num_envs=2) as envs:
         envs.reset()

@@ -276,6 +276,28 @@ def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
     assert result.stderr.count("__main__") == 1
 
 
+@pytest.mark.parametrize("context", READING)
+def test_a_program_from_stdin_is_told_to_be_a_file(tmp_path, context):
+    program = f"""if True:
+        import gymnasium as gym
+        import cartwheel
+
+        make = lambda: gym.make("CartPole-v1")
+        cartwheel.VectorEnv([make] * 2, executor="process", num_workers=2, context={context!r})
+    """
+    result = subprocess.run(
+        [sys.executable, "-"],
+        input=program,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "there is no file '<stdin>': save the program as a file, or use" in result.stderr
+
+
 def test_awaited_rows_ask_a_script_for_its_main_guard_and_for_nothing_else(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -86,13 +86,16 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 def unknown(env_id: str) -> str:
     """Returns the error for an id that is not native, with similar ids."""
     names = {name.lower(): registered_id(name) for name, *_ in native_envs()}
+    namespace = env_id.partition("/")[0]
+    related = [name for name in names.values() if name.startswith(f"{namespace}/")]
     near = [names[name] for name in difflib.get_close_matches(env_id.lower(), names, cutoff=0.7)]
     if near:
         hint = f"did you mean {' or '.join(near)}?"
     elif env_id in gym.registry:
         hint = f"it is Gymnasium's, and cartwheel.make_vec({env_id!r}, num_envs) steps it in Python"
+    elif related:
+        hint = f"{namespace} has {', '.join(sorted(related))}"
     elif "/" in env_id and ":" not in env_id:
-        namespace = env_id.partition("/")[0]
         hint = f"name the package that has it: `python -m cartwheel envs {namespace}:{env_id}`"
     else:
         hint = "`python -m cartwheel envs` lists them"

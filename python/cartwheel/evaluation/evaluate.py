@@ -170,7 +170,6 @@ def evaluate(
             others are in flight, so the policy and ``progress`` cannot use ``envs``. It needs
             environments that send rows: cartwheel's, in wrappers of ``cartwheel.wrappers`` or
             without.
-
         teams: Of environments of several agents: lists of agents by the name of their team.
 
     Returns:
@@ -184,9 +183,9 @@ def evaluate(
         TypeError: ``envs`` cannot send rows, which ``order="free"`` needs, or has a row for each
             agent; nothing was reset.
             ``policy`` cannot be called, or returned a recurrent state or something without a
-            length. Infos are not a
-            dictionary, as behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success``
-            of an episode is neither a flag, a number nor an array of them.
+            length. Infos are not a dictionary, as behind the wrapper ``DictInfoToList``; or
+            ``is_success`` or ``success`` of an episode is neither a flag, a number nor an array of
+            them.
         RuntimeError: An environment failed in 100 episodes in a row.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         Exception: The policy or an environment raised it.

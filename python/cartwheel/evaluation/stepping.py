@@ -47,7 +47,7 @@ class Stepping(Protocol):
 def stepping(
     envs: gym.vector.VectorEnv[Any, Any, Any], order: EvaluateOrder, seed: Any, options: Any
 ) -> Iterator[Stepping]:
-    """Resets all environments; all rows play. At the end nothing is in flight.
+    """Resets all environments and ends a rollout; all rows play. At the end nothing is in flight.
 
     Raises:
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
@@ -64,13 +64,14 @@ def stepping(
     by_row = getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False)
     if order == "free":
         check_sends_rows(envs, order)
-        playing = FreeStepping(envs, seed, options)
-        with received_as_done(envs):
-            yield playing
-    elif by_row:
-        yield RowStepping(envs, seed, options)
-    else:
+    elif not by_row:
         yield BatchStepping(envs, mode_of(envs), seed, options)
+        return
+    by_rows: Any = envs
+    playing = (FreeStepping if order == "free" else RowStepping)(envs, seed, options)
+    by_rows.end_rollout()  # whose batches have all rows
+    with received_as_done(envs) if order == "free" else contextlib.nullcontext():
+        yield playing
 
 
 class RowStepping:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from cartwheel._cartwheel import (
     native_envs,
     reset_option_names,
 )
+from cartwheel._internal.literals import States
 from cartwheel._internal.reset_arguments import ROW_OPTIONS
 from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
 from cartwheel.native.mujoco.env import KEYWORD_TEXTS, MujocoBackend, is_mujoco, mujoco_keywords
@@ -36,6 +37,8 @@ _FIXED = {
     "observation_mode": ("same", "their observation spaces are always equal"),
     "on_worker_death": ("raise", "their workers are threads, which only die with the process"),
     "on_timeout": ("raise", "their workers are threads, which cannot be killed"),
+    "max_episodes_per_worker": (None, "their workers are threads, which are not replaced"),
+    "max_worker_memory": (None, "their workers are threads, which are not replaced"),
 }
 
 
@@ -50,7 +53,11 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(
                 f"`{name}` of native environments must be {only!r}, got {keywords[name]!r}: {why}."
             )
-    return {name: value for name, value in keywords.items() if name not in (*_IGNORED, *_FIXED)}
+    taken, states = {*_IGNORED, *_FIXED}, keywords.get("states")
+    # Native environments can always be saved. A plugin's may have this keyword, for a number.
+    if isinstance(states, str) and states in get_args(States):
+        taken.add("states")
+    return {name: value for name, value in keywords.items() if name not in taken}
 
 
 def names_of_keywords(env_id: str) -> list[str] | None:
@@ -273,7 +280,7 @@ def _no_such_option(env_id: str, name: Any, own: list[str]) -> str:
     meant = _ROW_SYNONYMS.get(name) or suggest(str(name), (*own, *ROW_OPTIONS, *_ROW_SYNONYMS))
     if meant is not None:
         return f"{start}: did you mean {_ROW_SYNONYMS.get(meant, meant)!r}?"
-    has = f"only {' and '.join(map(repr, own))}" if own else "and no others"
+    has = f"only {' and '.join(map(repr, own))}" if own else "and has none"
     return f"{start}, {has}; 'reset_mask' and 'env_index' select rows."
 
 

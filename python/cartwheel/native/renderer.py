@@ -89,10 +89,11 @@ class OwnRenderer(Renderer):
 
 def warn_without_mode(env_id: str, modes: list[str]) -> None:
     """Warns that nothing is drawn, because no render mode was passed."""
-    logger.warn(
-        f"render() of {env_id} does nothing without a render mode: pass `render_mode`, one of "
-        f"{modes}."
-    )
+    if modes:
+        why = f" without a render mode: pass `render_mode`, one of {modes}"
+    else:
+        why = ": it cannot draw"
+    logger.warn(f"render() of {env_id} does nothing{why}.")
 
 
 def check_render_mode(env_id: str, render_mode: str | None, modes: list[str]) -> None:

@@ -135,8 +135,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             this number on, modulo the number of processors. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
-            ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
-            ``observation_mode``, ``on_worker_death`` and ``on_timeout`` must have their defaults.
+            ``shared_memory``, ``copy``, ``context``, ``daemon`` and ``states`` change nothing;
+            ``worker``, ``observation_mode``, ``on_worker_death``, ``on_timeout``,
+            ``max_episodes_per_worker`` and ``max_worker_memory`` must have their defaults.
             MuJoCo's environments have ``model_per_row``, too: with ``True`` each row has a copy of
             the model, whose fields :meth:`set_attr` can set.
 

@@ -211,11 +211,11 @@ class TrajectoryDataset:
             IndexError: The dataset has fewer episodes.
             ValueError: An episode has no states.
         """
-        places = range(len(self.episodes))
+        places = range(len(self.episodes)) if episodes is None else episodes
         states = []
         with load_library("h5py").File(self.path, "r") as file:
-            for place in places if episodes is None else episodes:
-                number = self.episodes[places[place]]["episode_id"]
+            for place in places:
+                number = self.episodes[place_of(self, place)]["episode_id"]
                 group = file[f"{'episode' if self._is_minari else 'traj'}_{number}"]
                 length = int(group["env_states/length"][0]) if "env_states" in group else 0
                 if not length:
@@ -238,7 +238,7 @@ class TrajectoryDataset:
         Raises:
             IndexError: The dataset has fewer episodes.
         """
-        number = range(len(self.episodes))[number]
+        number = place_of(self, number)
         steps = slice(int(self.starts[number]), int(self.starts[number + 1]))
         episode = {
             name: nested.at(getattr(self, name), steps)
@@ -251,6 +251,18 @@ class TrajectoryDataset:
                 last = nested.at(getattr(self, f"last_{name}"), slice(number, number + 1))
                 episode[name] = nested.apply(_appended, nested.at(shown, steps), last)
         return episode
+
+
+def place_of(dataset: TrajectoryDataset, number: int) -> int:
+    """Returns the place of an episode; negative numbers count from the end.
+
+    Raises:
+        IndexError: The dataset has fewer episodes.
+    """
+    count = len(dataset.episodes)
+    if not -count <= number < count:
+        raise IndexError(f"there is no episode {number}: {dataset.path} has {count}")
+    return range(count)[number]
 
 
 def _file(path: FilePath) -> FilePath:

@@ -11,6 +11,7 @@ from cartwheel._internal import nested
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.agents import AgentArrays
 from cartwheel.recorder.buffer import as_groups
+from cartwheel.recorder.dataset import place_of
 from cartwheel.wrappers.batch import NAMES, Finals
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def replay(
         raise TypeError(f"`dataset` must be a TrajectoryDataset, got {dataset!r}.")
     if isinstance(episodes, int):
         raise TypeError(f"`episodes` must be a list of places, got {episodes}: [{episodes}].")
-    every = range(len(dataset.episodes))
-    chosen = [*every] if episodes is None else [every[number] for number in episodes]
+    places = range(len(dataset.episodes)) if episodes is None else episodes
+    chosen = [place_of(dataset, number) for number in places]
     states = dict(zip(chosen, dataset.first_states(chosen), strict=True))
     recorded = {number: dataset.episode(number) for number in chosen}
     player = _AgentsPlayer(envs) if isinstance(envs, AgentsBase) else _Player(envs)

@@ -75,8 +75,12 @@ class Segment:
             self.mirror = mirror(self.observations)
         return self.mirror.put(self.steps)
 
-    def act(self, result: Any) -> Any:
+    def act(self, result: Any, step: int) -> Any:
         """Records the policy's result for the next step; changes nothing if it does not fit.
+
+        Args:
+            result: What the policy returned.
+            step: The step of the rollout, for errors.
 
         Returns:
             The actions, as arrays.
@@ -94,7 +98,7 @@ class Segment:
             self.actions[self.steps] = result
             self._answers.extras = self.extras = {}
             return result
-        actions, extras = self._answers.checked(result, self.num_envs, self.steps)
+        actions, extras = self._answers.checked(result, self.num_envs, step)
         if self.extras is None:
             self.extras = {
                 name: np.empty((self.capacity, *form.shape[1:]), form.dtype)

@@ -14,8 +14,10 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress
+from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.rollouts.collecting.arguments import (
     check_agents,
     check_background,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.rollout import Rollout
 
 
-class Collector:
+class Collector(ClosesAfterWith):
     """Runs a policy in vector environments and returns :class:`Rollout` objects.
 
     Example:
@@ -204,9 +206,9 @@ class Collector:
             no function is called.
 
     Raises:
-        TypeError: ``envs`` is not a vector environment, ``policy`` is neither callable nor has a
-            method ``predict``, a space has parts that are not arrays of fixed shape, or the order
-            needs ``send`` and ``recv``, and ``envs`` has none.
+        TypeError: A keyword does not exist, ``envs`` is not a vector environment, ``policy`` is
+            neither callable nor has a method ``predict``, a space has parts that are not arrays of
+            fixed shape, or the order needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
             range, arguments do not go together, ``options`` choose rows, there is no autoreset
             mode, ``batch_size`` is less than ``num_envs``, or ``device`` is not that of
@@ -215,6 +217,7 @@ class Collector:
         RuntimeError: PyTorch does not have the device.
     """
 
+    @checks_keywords
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],
@@ -530,7 +533,8 @@ class Collector:
     def close(self) -> None:
         """Ends the background thread and drops unfinished rollouts; may be called again.
 
-        It does not close the environments, in which nothing is in flight afterwards.
+        A ``with`` statement calls it at its end. It does not close the environments, in which
+        nothing is in flight afterwards.
 
         Raises:
             RuntimeError: The thread does not end within 30 seconds.

@@ -69,8 +69,9 @@ class Record:
         extras = {name: self._as_part(extra) for name, extra in self.extras.items()}
         for name, extra in extras.items():
             if tuple(extra.shape[:2]) != self.valid.shape:
+                steps, envs = self.valid.shape
                 raise ValueError(
-                    f"extra `{name}` must have shape {(*self.valid.shape, '…')}, got "
+                    f"extra `{name}` must have shape ({steps}, {envs}, …), got "
                     f"{tuple(extra.shape)}."
                 )
         return extras

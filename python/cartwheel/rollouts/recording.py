@@ -136,7 +136,7 @@ class Recording:
             segment = self.segments[-1]
             shown = self.shown if actor.mirror is None else segment.on_device(actor.mirror)
             answer, version = actor.ask(shown, self._rows, first, resting=self._ignored)
-            actions = segment.act(answer)
+            actions = segment.act(answer, len(self._versions))
             self.is_lost = True
             if segment.copies and calls.others():
                 raise interrupted(self.done)

@@ -9,6 +9,7 @@ import numpy as np
 
 import cartwheel.returns as estimators
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import Order, check_choice
 from cartwheel.rollouts.record import one_line
 
@@ -82,6 +83,7 @@ class Transitions:
     ) -> Transitions:
         """Returns the transitions of a rollout, see :meth:`Rollout.transitions`."""
         steps, rows = ordered_rows(rollout.valid, order)
+        n_step = as_integer("n_step", n_step, 1)
         if gamma is None and n_step != 1:
             raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
         objectives = [

@@ -221,7 +221,8 @@ class PoolVectorEnv(
 
         Every batch of a rollout has all rows. So while a rollout is recorded, steps of some rows
         are refused, and before its first step also resets of some rows by ``"env_index"``. A
-        rollout ends after its last step, by :meth:`end_rollout`, or by another rollout.
+        rollout ends after its last step, by :meth:`end_rollout`, by another rollout, or by
+        :func:`~cartwheel.evaluate`.
 
         Args:
             num_steps: The number of steps, from 1 to 65534.

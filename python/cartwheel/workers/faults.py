@@ -21,6 +21,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import gymnasium as gym
 
 from cartwheel.errors import RAISED_BY, RemoteEnvError, RemoteTraceback, add_note
 
@@ -36,6 +37,11 @@ _SET_CAUSE = vars(BaseException)["__cause__"].__set__
 _NO_TERMINAL = (
     '`breakpoint()` needs a terminal: use executor="inline", which runs the environments on the '
     "calling thread"
+)
+#: The note on the exception for an id that a worker process does not know.
+_NO_ID = (
+    "a worker process knows the ids that are registered where it imports them: register yours in a "
+    'module, and name that: gym.make("my_module:MyEnv-v0")'
 )
 
 
@@ -91,6 +97,8 @@ class Fault:
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
             add_note(error, f"{RAISED_BY} {self.row}{where}")
+            if where and isinstance(error, gym.error.UnregisteredEnv):
+                add_note(error, _NO_ID)
         here = os.getpid(), threading.get_ident()
         if isinstance(error, bdb.BdbQuit) and (self.pid, self.thread) != here:
             add_note(error, _NO_TERMINAL)

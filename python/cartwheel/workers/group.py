@@ -30,6 +30,7 @@ from cartwheel.workers.process import (
     WITHOUT_MAIN_GUARD,
     described_exit,
     quoted,
+    without_main_file,
 )
 from cartwheel.workers.restart_policy import RestartPolicy
 
@@ -228,6 +229,9 @@ class WorkerGroup:
         message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
         if process.exitcode == NO_MAIN_GUARD:
             message = WITHOUT_MAIN_GUARD + (OR_FORK if self.may_fork else "")
+        elif phase == "construct" and self.start_process is not None:
+            cause = without_main_file(self.start_process.context)
+            message += cause and cause + (OR_FORK if self.may_fork else "")
         stderr = self._last_lines(worker)
         return WorkerDiedError(
             message + quoted(stderr),

@@ -8,7 +8,9 @@ import multiprocessing.process
 import os
 import signal
 import socket
+import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
@@ -167,6 +169,24 @@ WITHOUT_MAIN_GUARD = (
     "environments under that line"
 )
 OR_FORK = ", or use context='fork'"
+
+
+def without_main_file(context: Any) -> str:
+    """Returns the cause if worker processes cannot import the main module, and ``""`` if they can.
+
+    As a program that Python reads from stdin, or whose file is gone.
+    """
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    imported_by_name = getattr(main, "__spec__", None) is not None
+    if context.get_start_method() == "fork" or imported_by_name or path is None:
+        return ""
+    if Path(path).exists():
+        return ""
+    return (
+        ". A worker process imports the main module of the program, and "
+        f"there is no file {path!r}: save the program as a file"
+    )
 
 
 def quoted(stderr: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import cartwheel
 from cartwheel._cartwheel import native_envs
+from cartwheel._cli.envs import unknown
 
 ROOT = Path(__file__).parents[3]
 IDS = [
@@ -177,9 +178,22 @@ def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
     envs = cartwheel.NativeVectorEnv(env_id, 3)
     envs.reset(seed=1)
     assert envs.step(np.ones(3, int))[0].tolist() == [[1]] * 3
-    with pytest.raises(ValueError, match="has no option 'speed' of a reset, and no others"):
+    with pytest.raises(ValueError, match="has no option 'speed' of a reset, and has none"):
         envs.reset(options={"speed": 3})
     envs.close()
+
+
+def test_an_environment_that_cannot_draw_is_not_told_to_pass_a_render_mode(make_counter, counter):
+    envs = make_counter(2)
+    envs.reset(seed=1)
+    expected = rf"render\(\) of {counter} does nothing: it cannot draw\."
+    with pytest.warns(UserWarning, match=expected):
+        assert envs.render() == (None, None)
+
+
+def test_an_id_that_a_loaded_package_lacks_gets_those_that_it_has(counter):
+    package = counter.partition("/")[0]
+    assert f"; {package} has {counter}" in unknown(f"{package}/Maze-v7")
 
 
 @pytest.mark.slow

@@ -102,6 +102,26 @@ def test_stats_say_the_order_and_the_reason():
         assert abs(shares - 1) < 0.01
 
 
+@pytest.mark.parametrize("order", ["lockstep", "groups", "free"])
+def test_shares_within_the_first_rollout_are_parts_of_the_time_so_far(order):
+    found = []
+
+    def watch(observations):
+        found.append(collector.stats())
+        return policy(observations)
+
+    with collector_of("SAME_STEP", 20, num_envs=4, build=PROCESS, order=order) as collector:
+        collector.policy = watch
+        collector.collect()
+    for stats in found:
+        shares = stats.policy_share, stats.waiting_share, stats.other_share
+        assert all(0 <= share <= 1 for share in shares), shares
+        assert abs(sum(shares) - 1) < 1e-9
+    assert 0 < found[0].seconds < found[1].seconds < found[-1].seconds
+    assert found[1].policy_share > 0
+    assert found[-1].waiting_share > 0
+
+
 def test_stats_of_free_rows_name_the_slowest(gates):
     """In its first step row 2 waits for two rollouts of the others, which go ahead of it."""
     length, asked, began = 20, Counter(), time.monotonic()

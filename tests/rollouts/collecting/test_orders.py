@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import cartwheel
-from tests.support.cases import SHORT
+from cartwheel.wrappers import NormalizeObservation
+from tests.support.cases import POLE, SHORT
 from tests.support.collecting import (
+    assert_same,
     assert_same_steps,
     collector_of,
     in_lockstep,
@@ -16,7 +18,7 @@ from tests.support.collecting import (
 )
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv
-from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS
+from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS, THREAD
 from tests.support.repetitions import times
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
@@ -45,6 +47,46 @@ def test_a_rollout_is_the_one_of_lockstep(mode, executor, order):
     with collector_of(mode, 7, num_envs=6, build=executor, **order) as collector:
         for rollout in expected:
             assert_same_steps(collector.collect(), rollout)
+
+
+def lean(observations):
+    return (observations[:, 2] > 0).astype(np.int64)
+
+
+def normalized(kind, mode):
+    return NormalizeObservation(kind([POLE] * 6, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("kind", [THREAD, PROCESS, NATIVE], ids=str)
+def test_wrappers_get_the_rows_of_a_group_and_no_others_with_them(kind):
+    """Also where others are done, as native ones are: moments of observations count batches."""
+    groups, seen = ([0, 2, 4], [1, 3, 5]), []
+    with normalized(NATIVE, "SAME_STEP") as envs:
+        observations, _ = envs.reset(seed=1)
+        shown = [observations[rows] for rows in groups]
+        for rows, each in zip(groups, shown, strict=True):
+            envs.send(lean(each), rows)
+        for _ in range(40):
+            seen.append(np.stack(shown, axis=1).reshape(6, 4))
+            for group, rows in enumerate(groups):
+                shown[group] = envs.recv(max_rows=3)[0]
+                envs.send(lean(shown[group]), rows)
+        envs.recv()
+    with normalized(kind, "SAME_STEP") as envs:
+        rollout = cartwheel.Collector(envs, lean, 39, seed=1, order="groups", groups=2).collect()
+    assert_identical(rollout.observations, np.array(seen))
+
+
+@pytest.mark.parametrize("kind", [THREAD, PROCESS], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_groups_have_the_same_bits_with_a_wrapper_that_counts_batches(mode, kind):
+    rollouts = []
+    for each in (NATIVE, kind):
+        with normalized(each, mode) as envs:
+            collector = cartwheel.Collector(envs, lean, 30, seed=1, order="groups", groups=3)
+            rollouts.append([collector.collect() for _ in range(3)])
+    for rollout, other in zip(*rollouts, strict=True):
+        assert_same(rollout, other)
 
 
 @pytest.mark.parametrize(("num_envs", "num_steps"), [(1, 1), (1, 5), (6, 1), (6, 40)])

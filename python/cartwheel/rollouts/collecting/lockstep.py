@@ -31,7 +31,6 @@ class Lockstep:
         episodes_per_env: Episodes of each row in one rollout, ``[N]``; ``None``: steps count.
         carry: The state before the next rollout; ``None``: a reset is needed.
         shown: The present observations.
-        waited: Seconds in which the environments stepped.
     """
 
     def __init__(
@@ -48,10 +47,16 @@ class Lockstep:
         self.num_steps, self.episodes_per_env = num_steps, episodes_per_env
         self.carry: Carry | None = None
         self.shown: Any = None
-        self.waited = 0.0
+        self._waited = 0.0
         self._answers = Answers(envs.single_action_space, envs.num_envs)
         self._recording: Recording | None = None
         self._capacity = FIRST_STEPS
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which the environments stepped."""
+        recording = self._recording
+        return self._waited + (0.0 if recording is None else recording.waited)
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -120,9 +125,11 @@ class Lockstep:
                 with contextlib.suppress(Exception):  # closed or broken: no rollout to end
                     recording.end()
                 self.carry = self._recording = None
+            else:  # others may use the environments before the next call
+                self.rest()
             raise
         finally:
-            self.waited += recording.waited
+            self._waited += recording.waited
             recording.waited = 0.0
         recording.end()
         self._recording, self.carry = None, None  # set again below, if the rollout is complete

@@ -334,7 +334,7 @@ class Pipeline(abc.ABC):
             raise
         self._calls.note()
         self._fresh = None
-        self._flying += len(rows)
+        self._note_sent(len(rows))
         self._state[rows] = STEPPING
         self._sent_at[rows] = time.perf_counter()
         for block, places in self._by_column(rows):
@@ -362,14 +362,14 @@ class Pipeline(abc.ABC):
             self._envs.send_reset(options={"env_index": rows})
             self._calls.note()
             self._state[rows] = RESETTING
-            self._flying += len(rows)
+            self._note_sent(len(rows))
             return
         resets = self._standby.replace(rows)
         self._state[rows] = RESETTING
         if resets.envs:
             self._envs.send_reset(seed=resets.seeds, options={"env_index": resets.envs})
             self._calls.note()
-            self._flying += len(resets.envs)
+            self._note_sent(len(resets.envs))
         if resets.rows:
             self._restart(np.array(resets.rows), resets.observations())
 
@@ -377,7 +377,19 @@ class Pipeline(abc.ABC):
         """The environments that play rows."""
         return rows if self._standby is None else self._standby.env_of[rows]
 
+    def _note_sent(self, count: int) -> None:
+        """So many rows were sent together."""
+        self._flying += count
+
     # Receiving
+
+    def _note_received(self, count: int) -> None:
+        """So many rows were received."""
+        self._flying -= count
+
+    def _wanted(self, min_rows: int) -> dict[str, int]:
+        """Returns the bounds of the next batch."""
+        return {"min_rows": min(min_rows, self._flying), "max_rows": self._envs.num_envs}
 
     def _receive(self, min_rows: int, timeout: float | None) -> None:
         """Receives a batch; without one in ``timeout`` seconds, a ``TimeoutError``."""
@@ -392,8 +404,7 @@ class Pipeline(abc.ABC):
 
     def _recv(self, min_rows: int, timeout: float | None) -> Any:
         """Calls ``recv``; in the background, in short waits, because it may have to end."""
-        flying = self._flying
-        wanted = {"min_rows": min(min_rows, flying), "max_rows": self._envs.num_envs}
+        wanted = self._wanted(min_rows)
         if timeout is not None or not self._actor.is_in_background:
             return self._envs.recv(timeout, **wanted)
         limit = self._envs.unwrapped.timeout
@@ -419,7 +430,7 @@ class Pipeline(abc.ABC):
         """Writes the received batch to the blocks, and moves rows to their next state."""
         check_infos(infos)
         envs = np.asarray(infos["env_index"], np.int64)
-        self._flying -= len(envs)
+        self._note_received(len(envs))
         self._fresh = None
         every = np.arange(len(envs))
         if self._standby is None:

@@ -6,6 +6,7 @@ In the order ``"free"``, the policy is called with the rows that are done. In th
 
 from __future__ import annotations
 
+import collections
 import multiprocessing
 import time
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,9 @@ class Groups(Pipeline):
 
     Group ``g`` has the rows ``g``, ``g + groups``, …, so that every worker has rows of each group.
     What decides the batches of the policy, and when a rollout is complete, is the turn alone. So
-    rollouts have the same bits for any executor, any number of workers and any timing.
+    rollouts have the same bits for any executor, any number of workers and any timing. Rows that
+    were sent together are received together, and no others with them, even if they are done: a
+    wrapper such as ``NormalizeObservation`` counts batches.
     """
 
     _recv_order = "sent"
@@ -99,12 +102,28 @@ class Groups(Pipeline):
         """Continues at the observations ``shown``, after the step of ``carry``."""
         super().begin(carry, shown)
         self.turn = 0
+        #: For each send, the first one first, how many of its rows have not been received.
+        self._sends: collections.deque[int] = collections.deque()
+
+    def _note_sent(self, count: int) -> None:
+        super()._note_sent(count)
+        self._sends.append(count)
+
+    def _note_received(self, count: int) -> None:
+        super()._note_received(count)
+        left = self._sends.popleft() - count
+        if left:  # the rest is in the memory of another batch
+            self._sends.appendleft(left)
+
+    def _wanted(self, min_rows: int) -> dict[str, int]:
+        del min_rows
+        return {"max_rows": self._sends[0]}  # and as many at least, also after a time-out
 
     def _advance(self) -> None:
         self.turn %= len(self._groups)  # a state that was loaded may be one of more groups
         rows = self._groups[self.turn]
-        while flying := int(np.count_nonzero(self._is_flying(rows))):
-            self._receive(flying, None)
+        while self._is_flying(rows).any():
+            self._receive(1, None)
         self._settle(rows)
         if self._is_complete():
             return

@@ -120,6 +120,7 @@ class Actor:
 
         Raises:
             Stopped: A collection in the background is to end.
+            ValueError: The policy needs masks of actions, and the environments show none.
             Exception: The policy raised it.
         """
         further = (rows.copy(), first()) if self.recurrent else ()
@@ -193,15 +194,22 @@ class Answers:
             step: The step of the rollout, for errors.
 
         Raises:
-            TypeError: Actions or extras have another kind of dtype than before.
+            TypeError: There are no actions, actions or extras have another kind of dtype than
+                before, or the name of an extra is not a string.
             ValueError: There is not one action or one extra for each row, or the names of extras
                 differ from before.
         """
         given, extras = actions_and_extras(answer, self.space)
+        if given is None:
+            raise TypeError(
+                f"the policy returned None as `actions`, where {count} actions are expected."
+            )
         actions = nested.as_batch(self._few(self.actions, count), given, "actions")
         if self.extras is None:
             arrays = {name: as_array(name, extra) for name, extra in extras.items()}
             for name, array in arrays.items():
+                if not isinstance(name, str):
+                    raise TypeError(f"extras have names, which are strings, got {name!r}.")
                 if array.shape[:1] != (count,):
                     raise ValueError(
                         f"extra `{name}` must have shape ({count}, …), one entry for each "
@@ -212,8 +220,8 @@ class Answers:
         if extras.keys() != self.extras.keys():
             where = "" if step is None else f" at step {step} of the rollout"
             raise ValueError(
-                f"the policy gave the extras {sorted(extras)}{where}, and {sorted(self.extras)} "
-                "before."
+                f"the policy gave the extras {sorted(extras, key=str)}{where}, and "
+                f"{sorted(self.extras)} before."
             )
         kept = self._few(self.extras, count)
         return actions, {

@@ -81,7 +81,9 @@ class Session:
         self._seed = self._first_seed = seed
         self._options = options
         self._rollouts = self._steps = self._staleness = self._max_staleness = 0
-        self._seconds = 0.0
+        #: Seconds in which it collected, without the present time, and when that began. One tuple,
+        #: because another thread may read it at any moment.
+        self._clock: tuple[float, float | None] = (0.0, None)
         self._has_told = False
         self._on_device = on_device
 
@@ -111,7 +113,8 @@ class Session:
         """Collects the next rollout, after a reset if one is needed."""
         if self.source.needs_reset or self._is_elsewhere():
             self.reset(self._seed, None)
-        began = time.perf_counter()
+        before, began = self._clock[0], time.perf_counter()
+        self._clock = before, began
         try:
             with self._reporting(progress=progress):
                 rollout = self.source.collect()
@@ -120,7 +123,7 @@ class Session:
                 rollout._ready = self._on_device._ready()
             return rollout
         finally:
-            self._seconds += time.perf_counter() - began
+            self._clock = before + time.perf_counter() - began, None
 
     def deliver(self, rollout: Rollout) -> None:
         """The current stream waits for the copies of a rollout, which another thread may make."""
@@ -233,8 +236,13 @@ class Session:
         source, name, reason = self.source, self._order, ""
         if isinstance(source, Auto):
             name, reason = source.name, source.reason
-        actor, seconds = self.actor, max(self._seconds, 1e-9)
-        policy, waiting = actor.seconds / seconds, self.source.waited / seconds
+        actor = self.actor
+        policy, waiting = actor.seconds, source.waited  # before the clock, which goes on
+        seconds, began = self._clock
+        if began is not None:
+            seconds += time.perf_counter() - began
+        if seconds:
+            policy, waiting = policy / seconds, waiting / seconds
         return CollectorStats(
             order=name,
             reason=reason,
@@ -242,10 +250,10 @@ class Session:
             steps=self._steps,
             policy_calls=actor.calls,
             rows_per_call=actor.rows / max(actor.calls, 1),
-            seconds=self._seconds,
+            seconds=seconds,
             policy_share=policy,
             waiting_share=waiting,
-            other_share=max(1.0 - policy - waiting, 0.0) if self._seconds else 0.0,
+            other_share=max(1.0 - policy - waiting, 0.0) if seconds else 0.0,
             version=actor.version,
             mean_staleness=self._staleness / max(self._steps, 1),
             max_staleness=self._max_staleness,
@@ -273,8 +281,8 @@ class CollectorStats:
         steps: Steps in them, ``T × N`` each.
         policy_calls: Calls of the policy.
         rows_per_call: Rows of a call, on average.
-        seconds: Time in which the collector collected. In the background, time in which the thread
-            waited for room does not count.
+        seconds: Time in which the collector collected so far. In the background, time in which the
+            thread waited for room does not count.
         policy_share: Part of this time in the policy, from 0 to 1.
         waiting_share: Part of this time in which the collector waited for environments.
         other_share: The rest: sending, copying, counting.
