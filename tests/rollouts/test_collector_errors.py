@@ -13,7 +13,7 @@ from cartwheel.wrappers import NormalizeObservation
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
-from tests.support.executors import INLINE, THREAD
+from tests.support.executors import INLINE
 from tests.support.simulated_rollouts import FROZEN, MODES
 
 
