@@ -17,8 +17,6 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PYO3_BUILD_EXTENSION_MODULE := 1
 # Without bytecode, each process of the tests would compile every package that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tracebacks name lines; all debug information makes a fresh build a fifth slower.
-export CARGO_PROFILE_DEV_DEBUG := line-tables-only
 # Every run tests the same random examples; another seed gives others.
 export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, the only place that names the version.
@@ -67,12 +65,14 @@ test: ## run what one runs before a commit: lints, types, and the tests of Rust 
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-python lint test-rust
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-merge` runs what gates a merge'
 
-# The binding has no tests. It is named so that the crates of others have the features that they have in the module,
-# and are built once for both.
+# The crates are as in the module and built once for both, but for the engine: its failpoints would be in all of them.
+# The binding has no tests. It is named so that the crates of others have the features that they have in the module.
 test-rust: setup ## run the tests of the crates, with injected faults, and under loom with one preemption
-	@echo '==> cargo test, with failpoints'
-	@cargo test --locked --workspace --exclude abi-header --exclude test-plugin --features cartwheel-engine/failpoints
-	@$(MAKE) --no-print-directory loom PREEMPTIONS=1
+	@CARGO_PROFILE_LOOM_OPT_LEVEL=0 $(MAKE) --no-print-directory loom PREEMPTIONS=1 # few interleavings: optimizing takes longer
+	@echo '==> cargo test'
+	@cargo test --locked --profile dev --workspace --exclude abi-header --exclude cartwheel-engine
+	@echo '==> cargo test, the engine with failpoints'
+	@cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
 
 test-python: $(MODULE) ## run the Python tests, with each value of each parameter; threads and processes take turns
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
@@ -82,7 +82,7 @@ test-python: $(MODULE) ## run the Python tests, with each value of each paramete
 parity: build ## compare every native environment with Gymnasium's and count the values that differ
 	@$(BIN)/python -m tools.parity
 
-lint: lint-rust lint-python lint-workflows ## check formatting, lints, types and workflows; changes nothing
+lint: lint-rust lint-python $(VENV)/.stubtest lint-workflows ## check formatting, lints, types and workflows; changes nothing
 
 lint-rust: setup
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
@@ -92,7 +92,7 @@ lint-rust: setup
 	@echo '==> cargo clippy'
 	@cargo clippy --locked --workspace --exclude abi-header --all-targets --features cartwheel-engine/failpoints -- -D warnings
 
-lint-python: $(VENV)/.stubtest
+lint-python: $(VENV)/.packages
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -155,7 +155,8 @@ wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine int
 
 $(VENV)/.stubtest: $(MODULE) python/cartwheel/_cartwheel.pyi
 	@echo '==> stubtest'
-	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
+	@printf '[mypy]\n[mypy-cartwheel]\nfollow_imports = skip\n' \
+		| $(BIN)/python -m mypy.stubtest --mypy-config-file /dev/stdin cartwheel._cartwheel # mypy checks the package
 	@touch $@
 
 # The tools that build the site. The layer comes first, so that what $(VENV) has, if there is one, is not installed again.
@@ -192,9 +193,14 @@ $(VENV)/.packages: $(VENV)/.maturin pyproject.toml constraints.txt
 	@echo '$(CURDIR)/python' > $(SITE)/cartwheel.pth
 	@touch $@
 
-$(VENV)/.developed: $(VENV)/.packages $(RUST_SOURCES) $(shell find tests/native/plugins/rust -name '*.rs' -o -name Cargo.toml)
+# The first build of `make test`, while packages are installed: its longest stage, pytest, waits for this one. The
+# crate cartwheel is named so that it has all its features, as in the tests of the crates.
+target/debug/.compiled: $(VENV)/.maturin $(RUST_SOURCES) $(shell find tests/native/plugins/rust -name '*.rs' -o -name Cargo.toml)
 	@echo '==> cargo build, the module and the plugin of the tests'
-	@cargo build --locked --quiet -p cartwheel-python -p test-plugin
+	@cargo build --locked --quiet -p cartwheel-python -p test-plugin -p cartwheel
+	@touch $@
+
+$(VENV)/.developed: target/debug/.compiled $(VENV)/.packages
 	@rm -f python/cartwheel/_cartwheel*.so # one of another ABI would be imported instead
 	@cp target/debug/lib_cartwheel.so python/cartwheel/_cartwheel.abi3.so
 	@rm -rf $(SITE)/cartwheel-*.dist-info

@@ -39,7 +39,7 @@ FILES = (
     "worker/share.rs",
 )
 ORDER = re.compile(r"Ordering::(Release|Acquire|AcqRel)\b|fence\(Ordering::SeqCst\);")
-LOOM = ("--profile", "loom", "--lib", "--test", "loom")
+LOOM = ("--profile", "loom", "--lib")
 #: Seconds for one build and its tests.
 LIMIT = 900
 

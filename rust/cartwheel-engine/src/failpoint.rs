@@ -104,8 +104,8 @@ mod death;
 
 #[cfg(loom)]
 pub(crate) use death::before_access;
-#[cfg(loom)]
-pub use death::dies_after;
+#[cfg(all(loom, test))]
+pub(crate) use death::dies_after;
 
 /// Called before every access to a word of the protocol, see [`crate::sync`].
 #[cfg(all(feature = "failpoints", not(loom)))]

@@ -8,8 +8,7 @@
 //! protocols over them use [`crate::wake::Word`], so loom can check these too.
 
 #[cfg(any(loom, feature = "failpoints"))]
-#[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]
-pub use mortal::{AtomicU32, AtomicU64};
+pub(crate) use mortal::{AtomicU32, AtomicU64};
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
@@ -25,7 +24,6 @@ pub(crate) use std::sync::{
 };
 
 #[cfg(any(loom, feature = "failpoints"))]
-#[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]
 mod mortal {
     use std::ops::Deref;
 
@@ -41,11 +39,11 @@ mod mortal {
             /// An atomic; a thread or process can die before each access to it.
             #[derive(Debug, Default)]
             #[repr(transparent)]
-            pub struct $name(atomic::$name);
+            pub(crate) struct $name(atomic::$name);
 
             impl $name {
                 /// An atomic with this initial value.
-                pub fn new(value: $number) -> Self {
+                pub(crate) fn new(value: $number) -> Self {
                     Self(atomic::$name::new(value))
                 }
             }

@@ -31,7 +31,7 @@ pub(crate) fn before_access() {
 ///
 /// A killed process leaves the values that it has stored, and so does a thread that unwinds from
 /// here.
-pub fn dies_after(accesses: u32, worker: impl FnOnce()) -> bool {
+pub(crate) fn dies_after(accesses: u32, worker: impl FnOnce()) -> bool {
     ACCESSES_LEFT.with(|left| left.set(accesses));
     let ended = catch_unwind(AssertUnwindSafe(worker));
     ACCESSES_LEFT.with(|left| left.set(IMMORTAL));

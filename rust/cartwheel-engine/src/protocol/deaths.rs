@@ -13,7 +13,8 @@ use loom::thread;
 
 use super::interleavings::Words;
 use super::queue::QueuedRows;
-use crate::wake::{Op, dies_after, every_death};
+use crate::failpoint::dies_after;
+use crate::wake::{Op, every_death};
 
 impl Words {
     /// Hands what dead worker `worker` left of `rows`, which were in flight, to a successor, which

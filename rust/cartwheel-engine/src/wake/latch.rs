@@ -46,7 +46,7 @@ impl Latch {
 
 /// Announces to the pool that a worker has carried out `task`, and wakes the pool if the worker was
 /// the last: [`acknowledge_uncounted`] and [`count`].
-pub fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl Word, task: u32) {
+pub(crate) fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl Word, task: u32) {
     acknowledge_uncounted(done, task);
     if Failpoint::DieBeforeCount.hit() {
         die();
@@ -59,7 +59,7 @@ pub fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl Word, ta
 ///
 /// `done` is that worker's word. The worker must have written its results before the call, and must
 /// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
-pub fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
+pub(crate) fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
     // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.
     done.store(task, Ordering::Release);
@@ -70,7 +70,7 @@ pub fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
 ///
 /// A thread that carries out several workers' tasks counts them at its end: each count takes the latch's
 /// cache line from the thread that counted before.
-pub fn count(remaining: &Latch, doorbell: &impl Word, task: u32, acknowledged: u32) {
+pub(crate) fn count(remaining: &Latch, doorbell: &impl Word, task: u32, acknowledged: u32) {
     if remaining.count(task, acknowledged) {
         ring(doorbell);
     }

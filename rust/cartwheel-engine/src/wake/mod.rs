@@ -4,8 +4,10 @@ mod backoff;
 mod caller;
 mod event_count;
 mod futex;
+#[cfg(all(loom, test))]
+mod interleavings;
 mod latch;
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 mod model;
 mod parker;
 mod request;
@@ -17,9 +19,10 @@ pub(crate) use backoff::Backoff;
 pub use caller::Caller;
 pub use event_count::{SLEEPERS, Sleeper, publish_all};
 pub use futex::Futex;
-pub use latch::{Latch, acknowledge, acknowledge_uncounted, count};
-#[cfg(loom)]
-pub use model::{ModelEventCount, ModelWord, every_death, every_interleaving};
+pub use latch::Latch;
+pub(crate) use latch::{acknowledge, acknowledge_uncounted, count};
+#[cfg(all(loom, test))]
+pub(crate) use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use request::WakeRequest;
@@ -28,5 +31,3 @@ pub use task_word::{Op, TaskWord};
 pub use word::{EventCount, Word};
 
 pub use crate::platform::Scope;
-#[cfg(loom)]
-pub use crate::{failpoint::dies_after, sync::AtomicU32};

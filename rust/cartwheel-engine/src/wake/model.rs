@@ -14,7 +14,7 @@ use crate::sync::{AtomicU32, Ordering};
 /// the value and falling asleep are one operation. There is no time-out, so a lost wake-up is a
 /// deadlock, which loom reports.
 #[derive(Debug)]
-pub struct ModelWord {
+pub(crate) struct ModelWord {
     word: AtomicU32,
     sleepers: Mutex<()>,
     woken: Condvar,
@@ -76,7 +76,7 @@ impl<W: Word> Word for &W {
 
 /// An event count, as [`ModelWord`]: only those sleepers wake whose bits are named.
 #[derive(Debug)]
-pub struct ModelEventCount {
+pub(super) struct ModelEventCount {
     /// Not mortal: the kernel looks at it too.
     word: atomic::AtomicU32,
     sleepers: Mutex<u32>,
@@ -119,7 +119,7 @@ impl EventCount for &ModelEventCount {
 
 /// Runs `run` in every interleaving with at most three pre-emptions, or as many as
 /// `LOOM_MAX_PREEMPTIONS` says.
-pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
     check(3, run);
 }
 
@@ -135,7 +135,7 @@ fn check(max_preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
 ///
 /// There are at most two pre-emptions in addition to the death, because three take minutes: `make loom` runs
 /// them.
-pub fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
+pub(crate) fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
     let run = Arc::new(run);
     for accesses in 0_u32.. {
         let died = Arc::new(AtomicBool::new(false));

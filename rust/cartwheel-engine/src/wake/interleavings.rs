@@ -1,18 +1,17 @@
-//! Every interleaving of the wake-ups, by loom. Tests inside the crate do the same for shared memory.
-//!
-//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel-engine --profile loom --lib --test loom`
-#![cfg(loom)]
+//! Every interleaving of the wake-ups, with loom.
 
 use std::time::Duration;
 
-use cartwheel_engine::wake::{
-    AtomicU32, Latch, ModelEventCount, ModelWord, Op, Parked, Sleeper, TaskWord, WakeRequest, Word,
-    acknowledge, acknowledge_uncounted, count, dies_after, doorbell_disarm, every_death,
-    every_interleaving, park, publish, publish_all, take,
-};
 use loom::sync::Arc;
-use loom::sync::atomic::Ordering;
 use loom::thread;
+
+use super::model::{ModelEventCount, ModelWord, every_death, every_interleaving};
+use super::{
+    Latch, Op, Parked, Sleeper, TaskWord, WakeRequest, Word, acknowledge, acknowledge_uncounted,
+    count, doorbell_disarm, park, publish, publish_all, take,
+};
+use crate::failpoint::dies_after;
+use crate::sync::{AtomicU32, Ordering};
 
 /// The words of two workers that share an event count.
 #[derive(Default)]
