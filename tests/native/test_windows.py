@@ -105,9 +105,11 @@ def test_a_window_is_updated_when_nothing_is_in_flight(build):
 
 @pytest.mark.usefixtures("_window")
 def test_rollouts_are_collected_while_a_window_shows_them():
+    def policy(observations):
+        return (observations[:, 1] > 0).astype(np.int64)
+
     def collected(**keywords):
         envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, **keywords)
-        policy = lambda observations: (observations[:, 1] > 0).astype(np.int64)  # noqa: E731
         collector = cartwheel.Collector(envs, policy, num_steps=6, seed=1)
         observations = [collector.collect().observations for _ in range(3)]
         envs.step_async(np.zeros(2, np.int64))

@@ -95,8 +95,11 @@ def test_after_a_mistake_of_the_policy_others_may_use_the_environments(mode, len
     envs, twin = (
         cartwheel.NativeVectorEnv("CartPole-v1", 5, autoreset_mode=mode) for _ in range(2)
     )
-    lean = lambda seen: (seen[:, 2] > 0).astype(np.int64)  # noqa: E731
     calls = iter(range(1000))
+
+    def lean(seen):
+        return (seen[:, 2] > 0).astype(np.int64)
+
     collector = cartwheel.Collector(
         envs, lambda seen: 1 / 0 if next(calls) == 3 else lean(seen), seed=1, **length
     )
