@@ -45,8 +45,8 @@ def _built():
     ]
     debug = ROOT / "target/debug/lib_cartwheel.so"
     if debug.exists() and debug.stat().st_size == Path(_cartwheel.__file__).stat().st_size:
-        # Built together, as the Makefile does, both share crates; alone, these are built again.
-        command += ["-p", "cartwheel-python"]
+        # Built together, as the Makefile does, all share crates; alone, these are built again.
+        command += ["-p", "cartwheel-python", "-p", "cartwheel"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = map(json.loads, done.stdout.splitlines())
     return next(
