@@ -226,8 +226,9 @@ def test_each_batch_is_copied_once_to_its_place(monkeypatch, num_envs):
         collector.policy = policy
         rollout = collector.collect()
         fake.finish()
-        # The last row is the first one of the next rollout.
-        assert fake.copies - copies == 9 * number
+        # The last row is the first one of the next rollout, and what a policy fails for is copied
+        # again: others may use the environments before the next call.
+        assert fake.copies - copies == 10 * number
         assert fake.own_copies == (fake.copies if num_envs == 300 else 0)
         for step, observations in enumerate(shown[-8:]):
             assert observations.data_ptr() == rollout.observations[step].data_ptr()
