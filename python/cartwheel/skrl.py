@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space
 
+from cartwheel._device.sending import array_of
 from cartwheel._internal import nested
 from cartwheel.vector.infos import failed_rows, is_dense
 
@@ -41,7 +42,7 @@ class TrueNextObservations:
     ``time_limit_bootstrap``). ``final_obs`` may have either form of :class:`cartwheel.VectorEnv`.
 
     Raises:
-        TypeError: A class is made that has it after the agent.
+        TypeError: A class is made that has it after the agent, or an agent of JAX or Warp.
 
     Example:
         >>> import cartwheel
@@ -62,8 +63,14 @@ class TrueNextObservations:
     device: Any
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Raises ``TypeError`` if the class of the agent comes first, with its own method."""
+        """Raises ``TypeError`` if the agent is not PyTorch's, or has its own method before this."""
         super().__init_subclass__(**keywords)
+        for base in cls.__mro__:
+            if base.__module__.startswith(("skrl.agents.jax", "skrl.agents.warp")):
+                raise TypeError(
+                    "TrueNextObservations is for the agents of skrl.agents.torch, got "
+                    f"{base.__name__} of {base.__module__}"
+                )
         for base in cls.__mro__[1 : cls.__mro__.index(TrueNextObservations)]:
             own = "record_transition" in vars(base)
             if own and not issubclass(base, TrueNextObservations):
@@ -97,10 +104,11 @@ class TrueNextObservations:
         """
         over = (terminated | truncated).flatten()
         if over.any():
-            rows = self._ended(over.cpu().numpy(), infos)
+            told = {name: array_of(part) for name, part in infos.items()}  # also of NumpyToTorch
+            rows = self._ended(over.cpu().numpy(), told)
             if len(rows):
                 next_observations = next_observations.clone()
-                next_observations[torch.as_tensor(rows)] = self._finals(rows, infos["final_obs"])
+                next_observations[torch.as_tensor(rows)] = self._finals(rows, told["final_obs"])
         super().record_transition(  # type: ignore[misc]
             next_observations=next_observations,
             terminated=terminated,
@@ -131,9 +139,9 @@ class TrueNextObservations:
         """The final observations of rows, as skrl's wrapper converts observations."""
         space = self.observation_space
         if is_dense(finals):
-            batch = nested.take(space, finals, rows)
+            batch = nested.take(space, nested.apply(array_of, finals), rows)
         else:
-            batch = nested.stack(space, finals[rows].tolist())
+            batch = nested.stack(space, [nested.apply(array_of, final) for final in finals[rows]])
         tensors = tensorize_space(space, batch, device=self.device)
         flat: torch.Tensor = flatten_tensorized_space(tensors)
         return flat

@@ -220,14 +220,28 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return _stacked(space, observations), np.array(by_row)
 
     def _receive_resets(self, rows: list[int]) -> list[tuple[list[int], Steps]]:
-        """Receives until these rows are reset; keeps the steps of others that come before."""
+        """Receives until these rows are reset; keeps the steps of others that come before.
+
+        If a reset raises, the other ones are waited for first, so that all can be reset again.
+        """
         parts: list[tuple[list[int], Steps]] = []
-        while rows_left := set(rows).difference(*(found for found, _ in parts)):
-            found, batch = self._receive()
+        error, flying = None, self._envs.in_flight
+        while rows_left := set(rows).intersection(flying):
+            try:
+                found, batch = self._receive()
+            except Exception as raised:
+                error = error or raised
+                before, flying = flying, self._envs.in_flight
+                if len(flying) == len(before):  # a time-out, or there are no workers any more
+                    raise
+                continue
+            flying = self._envs.in_flight
             is_reset = np.isin(found, list(rows_left))
             for chosen, kept in ((is_reset, parts), (~is_reset, self._early)):
                 if chosen.any():
                     kept.append(self._taken(found, batch, np.flatnonzero(chosen)))
+        if error is not None:
+            raise error
         return parts
 
     # Steps

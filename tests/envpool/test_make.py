@@ -354,6 +354,13 @@ def test_chosen_environments_are_rendered(make, task_id):
     np.testing.assert_array_equal(envs.render([2, 0]), frames[[2, 0]])
     with pytest.raises(IndexError, match="environment 3"):
         envs.render([3])
+    with pytest.raises(ValueError, match="environment 2 twice"):
+        envs.render([2, 0, 2])
+    fresh = make(task_id, num_envs=2, render_mode="rgb_array")
+    fresh.reset([1])
+    assert fresh.render([1]).shape == (1, 400, 600, 3)
+    with pytest.raises(gym.error.ResetNeeded):
+        fresh.render()
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])

@@ -115,6 +115,10 @@ def test_groups_and_rows_have_the_masks_of_their_agents():
         assert by_row.shape == (6, 4)
         np.testing.assert_array_equal(by_row[1::3], masks["a_1"])
         np.testing.assert_array_equal(rows.action_masks([4, 0]), by_row[[4, 0]])
+        envs.step({agent: np.ones(1, np.int64) for agent in AGENTS}, [1])
+        after = rows.action_masks()
+        np.testing.assert_array_equal(after[:3], by_row[:3])
+        assert after.shape == (6, 4)
 
 
 def test_agents_without_masks_say_so():

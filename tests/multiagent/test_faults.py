@@ -74,13 +74,16 @@ def test_rows_of_a_worker_that_died_are_truncated(mode):
         autoreset_mode=mode,
     ) as envs:
         envs.reset(seed=2)
-        envs.step(actions_of(envs))
+        for _ in range(2):
+            _, _, terminations, _, _ = envs.step(actions_of(envs))
+        assert values(terminations) == [[False, True], [False, False], [False, False]]
         os.kill(envs.processes[1].pid, signal.SIGKILL)
         envs.processes[1].join(20)
         _, rewards, _, truncations, infos = envs.step(actions_of(envs, 1.0))
         assert infos["worker_restarted"].tolist() == [False, True]
         assert values(rewards) == [[1, 0], [11, 0], [21, 0]]
-        assert values(truncations) == [[False, True]] * 3
+        # Walker 0 of row 1 had ended before.
+        assert values(truncations) == [[False, False], [False, True], [False, True]]
         assert values(infos["acted"]) == [[True, False]] * 3
         assert infos["episode_over"].tolist() == [False, True]
 
@@ -105,6 +108,31 @@ def test_frozen_rows_repeat_what_they_show_and_do_not_act():
         envs.step_async(actions_of(envs))
         infos = envs.step_wait()[4]
         assert values(infos["acted"]) == [[False, False]] * 3
+
+
+def test_frozen_rows_in_flight_stay_frozen_whatever_is_asked_meanwhile():
+    with make([Walkers] * 2, autoreset_mode="disabled", on_done="freeze", batch_size=1) as envs:
+        envs.send_reset(seed=[0, 2])
+        assert [envs.recv()[4]["env_index"][0] for _ in range(2)] == [0, 1]
+        for _ in range(4):
+            envs.send(actions_of(envs), [0, 1])
+            infos = [envs.recv()[4] for _ in range(2)]
+        assert [found["episode_over"][0] for found in infos] == [True, False]
+        one = {name: action[:1] for name, action in actions_of(envs).items()}
+        envs.send(one, [0])
+        envs.send_reset(options={"env_index": [1]})
+        shown = {int(found["env_index"][0]): found for found in (envs.recv()[4], envs.recv()[4])}
+        assert not shown[0]["episode_over"][0]
+        assert values(shown[0]["acted"]) == [[False]] * 3
+        assert values(shown[1]["present"]) == [[True]] * 3
+    with make([lambda: Walkers(1)], autoreset_mode="disabled", on_done="freeze") as envs:
+        envs.reset(seed=0)
+        envs.step(actions_of(envs))
+        envs.send(actions_of(envs))
+        with pytest.raises(gym.error.AlreadyPendingCallError):
+            envs.step(actions_of(envs))
+        infos = envs.recv()[4]
+        assert infos["episode_over"].tolist() == infos["acted"]["walker_0"].tolist() == [True]
 
 
 @MODES_OF_FAULTS

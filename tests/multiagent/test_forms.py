@@ -205,6 +205,41 @@ class Silent(Walkers):
         return observations, rewards, dict.fromkeys(over, False), truncations, infos
 
 
+class Reporting(Walkers):
+    """Infos of agents have several shapes, and whole numbers until an agent ends before row 0."""
+
+    def step(self, actions):
+        observations, rewards, over, truncations, _ = super().step(actions)
+        infos = {
+            name: {
+                "hand": np.arange(1 + self.number(name)),
+                "share": 0.5 if over[name] and self.late == 1 else self.t,
+            }
+            for name in actions
+        }
+        return observations, rewards, over, truncations, infos
+
+
+def test_rows_of_agents_have_the_infos_of_each_agent_whatever_their_shapes_and_dtypes():
+    with make([Reporting] * 2, autoreset_mode="same_step") as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=[0, 1])
+        for step in range(1, 5):
+            infos = rows.step(np.zeros((6, 1)))[4]
+            lasts = infos.get("final_info", {})
+            for row in range(6):
+                number, late = row % 3, row // 3
+                found = lasts if lasts and infos["_final_obs"][row] else infos
+                is_over = step == 2 + number + late
+                assert infos["acted"][row] == (step <= 2 + number + late)
+                if infos["acted"][row]:
+                    assert found["_share"][row]
+                    assert found["share"][row] == (0.5 if is_over and late == 1 else step)
+                    assert found["hand"][row].tolist() == list(range(1 + number))
+        # Row 2 ended with its environment, and reports a whole number next to the half of row 4.
+        assert (lasts["share"][2], lasts["share"][4]) == (4, 0.5)
+
+
 def test_a_row_whose_agent_leaves_without_a_flag_is_terminated():
     with make([Silent], autoreset_mode="same_step") as envs:
         rows = envs.as_rows()
@@ -257,6 +292,17 @@ def test_rows_have_every_part_of_the_state_of_their_environment(env):
             last, shown = last[0], shown[0]
         assert last["t"][:3].tolist() == [[4]] * 3
         assert shown["t"].tolist() == [[0]] * 3 + [[4]] * 3
+
+
+def test_rows_share_what_their_environment_returns_to_a_call():
+    with make([Stated] * 2) as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=[0, 1])
+        assert rows.get_attr("late") == (0, 0, 0, 1, 1, 1)
+        assert rows.call("number", agent="walker_2") == (2,) * 6
+        states = rows.call("state")
+        assert states[0] is states[2]
+        assert states[3]["late"] == 1
 
 
 def test_rows_of_environments_are_reset_together():

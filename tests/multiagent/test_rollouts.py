@@ -1,5 +1,7 @@
 """Rollouts of rows of agents: steps of absent agents are not transitions."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,33 @@ class Halting(Walkers):
 def value(observations):
     """A value for each observation."""
     return np.sin(observations @ [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_a_collector_of_rows_of_agents_goes_on_from_a_state_of_another(mode):
+    def made():
+        keywords = {"autoreset_mode": mode, "executor": "inline", "states": "pickle"}
+        return cartwheel.ParallelVectorEnv([Halting] * 2, **keywords)
+
+    with made() as envs, made() as others:
+        collector = cartwheel.Collector(envs.as_rows(), halves, 3, seed=1, progress=False)
+        other = cartwheel.Collector(others.as_rows(), halves, 3, progress=False)
+        for saved in range(12):
+            expected = collector.collect()
+            if saved:
+                found = other.collect()
+                for name in ("observations", "actions", "rewards", "terminated", "truncated"):
+                    np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+                for name in ("valid", "is_first", "final_observations", "final_index"):
+                    np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+                np.testing.assert_equal(vars(found.carry), vars(expected.carry))
+            other.load_state_dict(pickle.loads(pickle.dumps(collector.state_dict())))
+        state = collector.state_dict()
+        with pytest.raises(ValueError, match="one of kind 'collector', not of 'agent_rows'"):
+            others.as_rows().load_state_dict(state)
+        fewer = cartwheel.ParallelVectorEnv([Halting], executor="inline")
+        with fewer, pytest.raises(ValueError, match=r"num_envs=6; it cannot be .* num_envs=3"):
+            fewer.as_rows().load_state_dict(state["envs"])
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])

@@ -80,9 +80,13 @@ def check_given(adapter: str, envs: Any, keywords: dict[str, Any]) -> None:
         keywords: Keywords that belong to functions that make environments.
 
     Raises:
-        TypeError: There are such keywords.
+        TypeError: There are such keywords, or a wrapper returns other arrays than NumPy's.
         gymnasium.error.ClosedEnvironmentError: It is closed.
     """
+    if getattr(envs, "_converts_arrays", False):
+        raise TypeError(
+            f"{adapter} needs the arrays themselves, got {shown(envs)}: pass what it wraps."
+        )
     if keywords:
         raise TypeError(
             f"{listed(keywords)} cannot be given with a vector environment, {envs}: pass keywords "

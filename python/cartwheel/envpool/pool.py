@@ -454,7 +454,7 @@ class EnvPool(ClosesAfterWith):
         """Renders environments; no results may be outstanding.
 
         Args:
-            env_ids: The environments, an array or list of integers; all by default.
+            env_ids: The environments, an array or list of distinct integers; all by default.
 
         Returns:
             Frames, ``uint8`` of shape ``(len(env_ids), height, width, 3)``; a list if frames are
@@ -464,7 +464,7 @@ class EnvPool(ClosesAfterWith):
             RuntimeError: The pool was made without a ``render_mode``.
             IndexError, TypeError, ValueError: As for :meth:`send`, about ``env_ids``.
             gymnasium.error.AlreadyPendingCallError: Results are outstanding.
-            gymnasium.error.ResetNeeded: Some have not been reset.
+            gymnasium.error.ResetNeeded: Some of them have not been reset.
         """
         if self.render_mode is None:
             raise RuntimeError(
@@ -472,11 +472,11 @@ class EnvPool(ClosesAfterWith):
                 "render_mode='rgb_array' gives frames"
             )
         ids = self._rows if env_ids is None else as_env_ids(env_ids, self.num_envs)
-        all_frames = self._envs.render()
+        check_distinct(ids)
+        frames = self._envs.render(ids)
         if self.render_mode == "human":
             return None
-        frames = [all_frames[row] for row in ids.tolist()]
-        return np.stack(frames) if isinstance(frames[0], np.ndarray) else frames
+        return np.stack(frames) if isinstance(frames[0], np.ndarray) else list(frames)
 
     def __repr__(self) -> str:
         """Class, task and number of environments."""

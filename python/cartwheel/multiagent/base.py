@@ -302,8 +302,8 @@ class AgentsBase(ClosesAfterWith):
         return self._batches.reset(shown, infos)
 
     def _step_columns(self, actions: Any, env_index: Any) -> Columns:
-        batch, self._frozen = self._prepared(actions, env_index)
-        return self._batches.step(self._pool.step(batch, env_index), self._frozen)
+        batch, frozen = self._prepared(actions, env_index)
+        return self._batches.step(self._pool.step(batch, env_index), frozen)
 
     def _by_agent(self, columns: Any) -> ByAgent:
         # Columns have an entry for each agent; a check would take longer than the rest.

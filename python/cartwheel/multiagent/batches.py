@@ -82,8 +82,8 @@ class AgentBatches:
         action_groups: The groups of agents with equal action spaces.
         places: For each agent its group of observations, and its place there.
         masks: The masks of actions of all rows.
-        lives: Of the last batch, which agents live, ``(agents, n)``; none in rows that a limit or a
-            failure cut. Of rows that ended in ``SAME_STEP``, those that lived before the reset.
+        lives: Which agents live in the rows as they are shown, ``(agents, num_envs)``; none where a
+            limit or a failure cut the episode.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class AgentBatches:
             by_agent,
         )
         self.masks.take_in(columns)
-        self.lives = lives
+        self.lives[:, infos.get("env_index", slice(None))] = lives
         return columns
 
     def step(
@@ -149,6 +149,7 @@ class AgentBatches:
             infos = dict(infos)
             finals, ended = infos.pop("final_obs"), infos.pop("_final_obs")
             last = finals if is_dense(finals) else self._filled(batch, finals, ended)
+        rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
         if last is not batch:
@@ -160,10 +161,15 @@ class AgentBatches:
             failed = failed & ~terminations
             flags[:2, :, failed] = False
             acted[:, failed] = False
+            # After the death of a worker, the flags are those of the new environment.
+            cut = failed & truncations
+            lives[:, cut] = self.lives[:, rows][:, cut]
         left = lives
         if np.count_nonzero(truncations):
             truncated |= lives & truncations
             left = lives & ~truncations
+        if last is not batch:
+            left = _flags(batch["flags"][:, FLAGS.index("lives")])
         if frozen is not None and np.count_nonzero(frozen):
             acted[:, frozen] = False
             over[frozen] = False
@@ -183,7 +189,7 @@ class AgentBatches:
             failed=failed,
         )
         self.masks.take_in(columns)
-        self.lives = left
+        self.lives[:, rows] = left
         if last is batch or not np.count_nonzero(over):
             own.pop("final_info", None)
             own.pop("_final_info", None)

@@ -14,6 +14,7 @@ from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.versions import keep_open
 from cartwheel.multiagent.groups import common_space
+from cartwheel.vector.state_dict import check_equal, check_header, new_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,9 +138,34 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         Raises:
             ValueError: No agent has shown a mask; or a row does not exist or is named twice.
         """
-        masks = np.stack(list(self.envs.action_masks().values()), axis=1)
+        by_agent = self.envs.action_masks(range(self.envs.num_envs))
+        masks = np.stack(list(by_agent.values()), axis=1)
         by_row: NDArray[np.bool_] = masks.reshape(self.num_envs, -1)
         return by_row if env_index is None else by_row[as_rows(env_index, self.num_envs)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Saves the environments, as :meth:`cartwheel.ParallelVectorEnv.state_dict` does."""
+        return new_state("agent_rows", num_envs=self.num_envs, envs=self.envs.state_dict())
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Continues from a state of :meth:`state_dict`.
+
+        Returns:
+            What the rows last showed.
+
+        Raises:
+            TypeError: ``state`` is not a dictionary.
+            ValueError: It is of another version or of something else. Nothing has changed.
+            Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
+        """
+        check_header(state, "agent_rows", ("num_envs", "envs"))
+        check_equal("num_envs", state["num_envs"], self.num_envs)
+        by_agent: Any = self.envs.load_state_dict(state["envs"])
+        observations = nested.apply(_joined, *by_agent.values())
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            gone = np.flatnonzero(~_flat(self.envs._batches.lives))
+            nested.apply(lambda array: _blank(array, gone, self.envs._pool.absent), observations)
+        return observations
 
     def _options(self, options: Any) -> Any:
         if not isinstance(options, dict):
@@ -188,30 +214,18 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Returns infos of agents as infos of rows."""
         found: dict[str, Any] = {}
         for place, infos in by_agent.items():
-            for key, value in infos.items():
-                if isinstance(value, dict):
-                    continue
-                if key not in found:
-                    found[key] = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
-                    if value.dtype == object:
-                        found[key][:] = None
-                elif not np.can_cast(value.dtype, found[key].dtype):
-                    found[key] = found[key].astype(np.promote_types(found[key].dtype, value.dtype))
-                found[key][place :: self.num_agents] = value
-        keys = {
-            key: None
-            for infos in by_agent.values()
-            for key, value in infos.items()
-            if isinstance(value, dict)
-        }
-        for key in keys:
-            parts = {
-                place: infos[key]
-                for place, infos in by_agent.items()
-                if isinstance(infos.get(key), dict)
-            }
-            found[key] = self._interleaved(parts)
+            self._put(found, slice(place, None, self.num_agents), infos)
         return found
+
+    def _put(self, found: dict[str, Any], rows: Any, infos: dict[str, Any]) -> None:
+        """Puts infos of some rows into infos of all rows, whose arrays are widened for them."""
+        for key, value in infos.items():
+            there = found.get(key)
+            if isinstance(value, dict):
+                found[key] = there if isinstance(there, dict) else {}
+                self._put(found[key], rows, value)
+            elif not isinstance(there, dict):
+                found[key] = _with_rows(there, rows, value, self.num_envs)
 
     def _keep_finals(
         self, columns: Columns, observations: Any, ended: NDArray[np.bool_], infos: dict[str, Any]
@@ -251,14 +265,25 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
             if isinstance(infos[key], dict):
                 self._move_infos(moved, infos[key], finals.setdefault(key, {}))
             else:
-                finals.setdefault(key, np.zeros_like(infos[key]))[moved] = infos[key][moved]
-                infos[key][moved] = np.zeros((), infos[key].dtype)[()]
-            finals.setdefault(mask_key, np.zeros_like(mask))[moved] = True
+                self._put(finals, moved, {key: infos[key][moved]})
+                infos[key][moved] = _blanks(1, infos[key])
+            self._put(finals, moved, {mask_key: mask[moved]})
             mask[moved] = False
 
     def render(self) -> tuple[Any, ...] | None:
         """Renders each environment; all its rows get its frame."""
-        return tuple(frame for frame in self.envs.render() for _ in range(self.num_agents))
+        return self._each(self.envs.render())
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of each environment once; all its rows get the result."""
+        return self._each(self.envs.call(name, *args, **kwargs))
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Reads an attribute of each environment; all its rows get the value."""
+        return self._each(self.envs.get_attr(name))
+
+    def _each(self, by_env: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(value for value in by_env for _ in range(self.num_agents))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environments and ends the workers."""
@@ -268,6 +293,46 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 def _flat(columns: NDArray[Any]) -> NDArray[Any]:
     """Returns columns ``(agents, n)`` as one entry for each row, as a copy."""
     return columns.T.flatten()
+
+
+def _joined(*by_agent: NDArray[Any]) -> NDArray[Any]:
+    """Returns the arrays ``(n, ...)`` of agents as one with an entry for each row."""
+    return np.stack(by_agent, axis=1).reshape(-1, *by_agent[0].shape[1:])
+
+
+def _with_rows(
+    array: NDArray[Any] | None, rows: Any, values: NDArray[Any], count: int
+) -> NDArray[Any]:
+    """Returns an array of ``count`` rows with other values in some: objects if shapes differ.
+
+    Args:
+        array: The array, ``None`` for a new one; it may be changed.
+        rows: The rows, as an index.
+        values: A value for each of them.
+        count: The number of all rows.
+    """
+    if array is None:
+        array = _blanks(count, values)
+    if array.shape[1:] != values.shape[1:]:
+        array, values = _objects(array), _objects(values)
+    array = array.astype(np.promote_types(array.dtype, values.dtype), copy=False)
+    array[rows] = values
+    return array
+
+
+def _blanks(count: int, like: NDArray[Any]) -> NDArray[Any]:
+    """Returns the values of rows without an info."""
+    blanks = np.zeros((count, *like.shape[1:]), like.dtype)
+    if like.dtype == object:
+        blanks[:] = None
+    return blanks
+
+
+def _objects(array: NDArray[Any]) -> NDArray[Any]:
+    objects = np.empty(len(array), object)
+    for row, value in enumerate(array):
+        objects[row] = value
+    return objects
 
 
 def _blank(array: NDArray[Any], rows: NDArray[np.intp], absent: float) -> None:

@@ -14,6 +14,7 @@ from cartwheel._internal.arguments import (
     as_env_fns,
     as_integer,
 )
+from cartwheel._internal.reset_arguments import as_reset_rows
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
@@ -332,7 +333,10 @@ class ParallelVectorEnv(AgentsBase):
             Exception: As :meth:`cartwheel.VectorEnv.send_reset`.
         """
         self._pool.send_reset(seed, options)
-        self._frozen = None if self._frozen is None else np.zeros(self.num_envs, np.bool_)
+        if self._frozen is not None:  # others may be in flight
+            if len(self._frozen) != self.num_envs:
+                self._frozen = np.zeros(self.num_envs, np.bool_)
+            self._frozen[as_reset_rows(options, self.num_envs)] = False
 
     def next_reset(
         self, *, seed: Seeds = None, options: ResetOptions = None, env_index: Any = None

@@ -9,12 +9,12 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel._internal.adapters import check_given, check_mode, check_whole_batches
-from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_rows
+from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.sb3.vec_env import MASKS, batches_of, has_images
-from cartwheel.vector.infos import infos_by_row
+from cartwheel.sb3.vec_env import MASKS, batches_of, has_images, rows_of
+from cartwheel.vector.infos import FAILURES, infos_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Infos of every row, about the agent and its environment.
 _STATUS = ("present", "acted", "episode_over")
 _FINALS = ("final_obs", "_final_obs", "final_info", "_final_info")
+#: Infos of rows that failed: those of their last step, and not of the reset after it.
+_FAILURES = tuple(mask.removeprefix("_") for mask in FAILURES)
 
 
 class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
@@ -78,16 +80,15 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         """Makes the environments, unless ``envs`` has them."""
         self.vector_env = own = _as_parallel(envs, keywords)
         try:
-            self._rows = own.as_rows()
-        except ValueError:
+            self._rows = rows = own.as_rows()
+            self._agents = own.num_agents
+            self._actions: Any = None
+            self._as_batch = batches_of(rows.single_action_space, rows.num_envs)
+            super().__init__(rows.num_envs, rows.single_observation_space, rows.single_action_space)
+        except BaseException:
             if own is not envs:
                 own.close()
             raise
-        self._agents = own.num_agents
-        self._actions: Any = None
-        rows = self._rows
-        self._as_batch = batches_of(rows.single_action_space, rows.num_envs)
-        super().__init__(rows.num_envs, rows.single_observation_space, rows.single_action_space)
         self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
@@ -145,18 +146,23 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
         observations, rewards, terminated, truncated, infos = self._rows.step(self._actions)
-        done = terminated | truncated
+        done, over = terminated | truncated, infos["episode_over"]
         by_row = infos_by_row(_without(infos, (*_STATUS, *_FINALS)), self.num_envs)
-        if "final_obs" in infos:
-            finals = infos_by_row(infos["final_info"], self.num_envs)
-            for row in np.flatnonzero(infos["_final_obs"]).tolist():
-                shown, by_row[row] = by_row[row], finals[row]
-                if "state" in shown:
-                    by_row[row]["state"] = shown.pop("final_state", shown["state"])
-                if infos["episode_over"][row]:
-                    self.reset_infos[row] = shown
-                if done[row]:
-                    by_row[row]["terminal_observation"] = infos["final_obs"][row]
+        has_last = infos.get("_final_obs", np.zeros_like(over))
+        ended = np.flatnonzero(has_last | over).tolist()
+        finals = infos_by_row(infos.get("final_info", {}), self.num_envs) if ended else []
+        for row in ended:
+            shown, info = by_row[row], finals[row]
+            by_row[row] = info
+            if has_last[row] and done[row]:
+                info["terminal_observation"] = infos["final_obs"][row]
+            if over[row]:
+                info.update((key, shown.pop(key)) for key in _FAILURES if key in shown)
+                if "final_state" in shown:
+                    info["state"] = shown.pop("final_state")
+                self.reset_infos[row] = shown
+            elif "state" in shown:  # the agent ended before its environment
+                info["state"] = shown["state"]
         status = {name: infos[name].tolist() for name in _STATUS}
         status["TimeLimit.truncated"] = (truncated & ~terminated).tolist()
         for row, info in enumerate(by_row):
@@ -166,6 +172,22 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""
         self.vector_env.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Saves the environments, as :meth:`cartwheel.ParallelVectorEnv.state_dict` does."""
+        return self._rows.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> VecEnvObs:
+        """Continues from a state of :meth:`state_dict`.
+
+        Returns:
+            What the rows last showed, for ``model._last_obs``.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
+        """
+        observations: VecEnvObs = self._rows.load_state_dict(state)
+        return observations
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Renders every environment once; its agents share the frame.
@@ -181,7 +203,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments; a method is not called."""
-        rows = list(self._get_indices(indices))
+        rows = rows_of(indices, self.num_envs)
         if attr_name == "render_mode":
             return [self.vector_env.render_mode] * len(rows)
         if attr_name == MASKS and self._rows.has_action_masks:
@@ -190,7 +212,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments to one value."""
-        envs = sorted({row // self._agents for row in self._get_indices(indices)})
+        envs = sorted({row // self._agents for row in rows_of(indices, self.num_envs)})
         if envs:
             self.vector_env.set_attr(attr_name, [value] * len(envs), env_index=envs)
 
@@ -202,9 +224,9 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         **method_kwargs: Any,
     ) -> list[Any]:
         """Calls a method of each environment once; its rows share the result."""
-        rows = list(self._get_indices(indices))
+        rows = rows_of(indices, self.num_envs)
         if method_name == MASKS and self._rows.has_action_masks:
-            return list(self._rows.action_masks(as_rows(rows, self.num_envs))) if rows else []
+            return list(self._rows.action_masks(rows)) if rows else []
 
         def called(envs: list[int]) -> Sequence[Any]:
             return self.vector_env.call(method_name, *method_args, env_index=envs, **method_kwargs)
@@ -217,7 +239,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         indices: VecEnvIndices = None,
     ) -> list[bool]:
         """Returns false for each row."""
-        return [False for _ in self._get_indices(indices)]
+        return [False] * len(rows_of(indices, self.num_envs))
 
     def _of_rows(self, rows: list[int], ask: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
         """Asks each environment of these rows once."""

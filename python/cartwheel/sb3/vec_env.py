@@ -111,25 +111,28 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """Makes the environments, unless ``envs`` has them."""
         self._is_monitored = as_bool("monitor", monitor)
         #: The vector environment that steps them.
-        self.vector_env = as_vector_env(envs, num_envs, keywords)
-        own = self.vector_env is not envs
-        check_rewards_are_numbers(self.vector_env, "Stable-Baselines3", closes=own)
-        self._rows: NativeRows | PythonRows
-        if isinstance(self.vector_env, NativeVectorEnv):
-            self._rows = NativeRows(self.vector_env)
-        else:
-            self._rows = PythonRows(self.vector_env)
-        space = self.vector_env.single_action_space
-        self._pool = self.vector_env._pool
-        self._timeout = self.vector_env._callbacks.timeout
-        self._was_reset = False
-        #: Whether environments have a method ``action_masks``; ``None``: not known yet.
-        self._has_mask_method: bool | None = None
-        self._as_batch = batches_of(space, self.vector_env.num_envs)
-        if self._is_monitored:
-            self._pool.record_episodes()
-        super().__init__(self.vector_env.num_envs, self.vector_env.single_observation_space, space)
-        self.metadata = dict(self.vector_env.metadata)
+        self.vector_env = own = as_vector_env(envs, num_envs, keywords)
+        try:
+            check_rewards_are_numbers(own, "Stable-Baselines3")
+            _check_space(own.single_observation_space)
+            self._rows: NativeRows | PythonRows = (
+                NativeRows(own) if isinstance(own, NativeVectorEnv) else PythonRows(own)
+            )
+            space = own.single_action_space
+            self._pool = own._pool
+            self._timeout = own._callbacks.timeout
+            self._was_reset = False
+            #: Whether environments have a method ``action_masks``; ``None``: not known yet.
+            self._has_mask_method: bool | None = None
+            self._as_batch = batches_of(space, own.num_envs)
+            if self._is_monitored:
+                self._pool.record_episodes()
+            super().__init__(own.num_envs, own.single_observation_space, space)
+        except BaseException:
+            if own is not envs:
+                own.close()
+            raise
+        self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
         """The vector environment, in one line."""
@@ -269,18 +272,18 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """Whether every environment, or a wrapper of it, has an attribute."""
         if attr_name == MASKS and self._has_masks():
             return True
-        return self._rows.has(attr_name, self._as_rows(None))
+        return self._rows.has(attr_name, rows_of(None, self.num_envs))
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments, or of their wrappers; a method is not called."""
-        rows = self._as_rows(indices)
+        rows = rows_of(indices, self.num_envs)
         if attr_name == MASKS and self._has_masks():
             return [functools.partial(self._mask_of, row) for row in rows]
         return self._rows.get(attr_name, rows)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments (of their outermost wrappers) to one value."""
-        self._rows.set(attr_name, value, self._as_rows(indices))
+        self._rows.set(attr_name, value, rows_of(indices, self.num_envs))
 
     def env_method(
         self,
@@ -294,14 +297,14 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         ``action_masks`` calls no environment, unless environments have a method of this name: the
         masks are those of :meth:`cartwheel.VectorEnv.action_masks`.
         """
-        rows = self._as_rows(indices)
+        rows = rows_of(indices, self.num_envs)
         if method_name == MASKS and not (method_args or method_kwargs) and self._has_masks():
             return list(self.vector_env.action_masks(rows)) if rows else []
         return self._rows.call(method_name, method_args, method_kwargs, rows)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Whether environments have a wrapper of a class, or of one that derives from it."""
-        rows = self._as_rows(indices)
+        rows = rows_of(indices, self.num_envs)
         if self._is_monitored and issubclass(Monitor, wrapper_class):
             return [True] * len(rows)
         return self._rows.are_wrapped(wrapper_class, rows)
@@ -324,28 +327,32 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         mask: NDArray[np.bool_] = self.vector_env.action_masks([row])[0]
         return mask
 
-    def _as_rows(self, indices: VecEnvIndices) -> list[int]:
-        """Returns row numbers from 0 on.
 
-        Raises:
-            IndexError: A row does not exist.
-            TypeError: ``indices`` are not integers.
-            ValueError: A row is named twice.
-        """
-        if indices is None:
-            return list(range(self.num_envs))
-        rows = np.atleast_1d(np.asarray(indices))
-        if not rows.size:
-            return []
-        if rows.dtype.kind in "iu":
-            for row in rows.flat:
-                if not -self.num_envs <= row < self.num_envs:
-                    raise IndexError(
-                        f"`indices` names row {row}; there are rows {-self.num_envs} to "
-                        f"{self.num_envs - 1}"
-                    )
-            rows = rows % self.num_envs
-        return as_rows(rows, self.num_envs, "indices")
+def rows_of(indices: VecEnvIndices, num_envs: int) -> list[int]:
+    """Returns row numbers from 0 on.
+
+    Args:
+        indices: Row numbers in any order, also negative ones, or one; ``None`` for all rows.
+        num_envs: The number of all rows.
+
+    Raises:
+        IndexError: A row does not exist.
+        TypeError: ``indices`` are not integers.
+        ValueError: A row is named twice.
+    """
+    if indices is None:
+        return list(range(num_envs))
+    rows = np.atleast_1d(np.asarray(indices))
+    if not rows.size:
+        return []
+    if rows.dtype.kind in "iu":
+        for row in rows.flat:
+            if not -num_envs <= row < num_envs:
+                raise IndexError(
+                    f"`indices` names row {row}; there are rows {-num_envs} to {num_envs - 1}"
+                )
+        rows = rows % num_envs
+    return as_rows(rows, num_envs, "indices")
 
 
 def has_images(render_mode: str | None) -> bool:
@@ -379,12 +386,10 @@ def as_vector_env(
         keywords: Keywords of the vector environment to make.
 
     Raises:
-        Exception: As for ``CartwheelVecEnv``. What was made here is closed.
+        Exception: As for ``CartwheelVecEnv``.
     """
     if isinstance(envs, GymnasiumVectorEnv):
-        given = _checked(envs, num_envs, keywords)
-        _check_space(given.single_observation_space)
-        return given
+        return _checked(envs, num_envs, keywords)
     is_id = isinstance(envs, str | EnvSpec)
     check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
     if is_id:
@@ -403,11 +408,6 @@ def as_vector_env(
     _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
     made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
     made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
-    try:
-        _check_space(made.single_observation_space)
-    except BaseException:
-        made.close()
-        raise
     return made
 
 

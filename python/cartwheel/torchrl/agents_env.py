@@ -19,7 +19,7 @@ from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.torchrl.env import check_form, kept, start_method
 from cartwheel.torchrl.specs import check_space, stacked
-from cartwheel.vector.action_masks import num_actions
+from cartwheel.vector.action_masks import no_masks, num_actions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 _FLAGS = ("done", "terminated", "truncated")
 _OWN_KEYWORDS = {
-    name: name for name in ("group_map", "use_mask", "categorical_actions", "done_on_any", "device")
+    name: name
+    for name in (
+        *("group_map", "use_mask", "categorical_actions", "done_on_any", "device"),
+        "with_action_masks",
+    )
 }
 
 
@@ -66,13 +70,15 @@ class CartwheelAgentsEnv(EnvBase):
         done_on_any: Whether a row is done when any agent is, as for parallel environments in
             ``PettingZooWrapper``. Otherwise it is done when all agents are.
         device: The device of tensors. ``None``: they stay on the CPU, and tensordicts have none.
+        with_action_masks: Whether all groups with discrete actions have ``"action_mask"``, for
+            masks in infos: :meth:`cartwheel.ParallelVectorEnv.action_masks` of each step and reset.
         **keywords: Keywords of :class:`cartwheel.ParallelVectorEnv`, if ``envs`` are functions.
             With ``state=True`` there is ``"state"`` at the root. The default of ``context`` is
             ``"forkserver"``, as for :class:`CartwheelEnv`.
 
     Raises:
         ValueError: Another autoreset mode, batches of some rows, agents of a group with different
-            spaces, or a space that TorchRL cannot take.
+            spaces, a space that TorchRL cannot take, or masks of actions that are not discrete.
         TypeError: ``envs`` are something else, or a keyword does not exist.
         Exception: As for :class:`cartwheel.ParallelVectorEnv`.
     """
@@ -86,9 +92,11 @@ class CartwheelAgentsEnv(EnvBase):
         categorical_actions: bool = True,
         done_on_any: bool = True,
         device: Any = None,
+        with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
         """Checks the arguments, and starts the workers for functions."""
+        self._with_masks = as_bool("with_action_masks", with_action_masks)
         self._uses_mask = as_bool("use_mask", use_mask)
         categorical = as_bool("categorical_actions", categorical_actions)
         self._done_on_any = as_bool("done_on_any", done_on_any)
@@ -113,6 +121,8 @@ class CartwheelAgentsEnv(EnvBase):
             raise
 
     def _make_specs(self, *, categorical: bool) -> None:
+        if self._with_masks and not any(map(self._has_masks, self.group_map)):
+            raise no_masks(self._envs)
         specs: dict[str, dict[str, Any]] = {"observation": {}, "action": {}, "reward": {}}
         done: dict[str, Any] = dict.fromkeys(_FLAGS, self._flag_spec(1))
         for name, agents in self.group_map.items():
@@ -123,9 +133,10 @@ class CartwheelAgentsEnv(EnvBase):
             size = len(agents)
             length = num_actions(actions)
             parts: dict[str, Any] = {}
-            if self._masks_in(name):
-                assert length is not None, "its observations have masks"
+            if self._has_masks(name):
+                assert length is not None, "its actions are discrete"
                 parts["action_mask"] = self._flag_spec(size, length)
+            if self._masks_in(name):
                 rest = {
                     key: part for key, part in space.spaces.items() if key != self._envs.action_mask
                 }
@@ -173,6 +184,12 @@ class CartwheelAgentsEnv(EnvBase):
             device=self.device,
         )
         return one.expand(self.num_envs, size, *one.shape)
+
+    def _has_masks(self, name: str) -> bool:
+        """Whether tensordicts have masks of the actions of a group."""
+        from_infos = self._with_masks and self._envs.action_mask is not None
+        is_discrete = num_actions(self._groups.single_action_spaces[name]) is not None
+        return (from_infos and is_discrete) or self._masks_in(name)
 
     def _masks_in(self, name: str) -> bool:
         """Whether the observations of a group have masks of actions."""
@@ -243,7 +260,7 @@ class CartwheelAgentsEnv(EnvBase):
 
     def _read(self, observations: dict[str, Any], infos: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        has_masks = any(map(self._masks_in, self.group_map))
+        has_masks = any(map(self._has_masks, self.group_map))
         masks = self._groups.action_masks() if has_masks else {}
         acting = self._acting(infos) if self._uses_mask else {}
         for name in self.group_map:
@@ -254,6 +271,7 @@ class CartwheelAgentsEnv(EnvBase):
                 shown_by = {
                     key: part for key, part in shown_by.items() if key != self._envs.action_mask
                 }
+            if self._has_masks(name):
                 allowed = torch.from_numpy(masks[name])
                 group["action_mask"] = allowed
                 action = self.full_action_spec[name, "action"]

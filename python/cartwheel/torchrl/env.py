@@ -26,7 +26,6 @@ from cartwheel.vector.action_masks import no_masks, num_actions
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.conversion import ConvertsArrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -434,11 +433,6 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
         TypeError: It is not cartwheel's, or returns tensors, or there are keywords.
         gymnasium.error.ClosedEnvironmentError: It is closed.
     """
-    if isinstance(envs, ConvertsArrays):
-        raise TypeError(
-            f"CartwheelEnv makes tensors of arrays itself, got {shown(envs)}: pass what "
-            f"{type(envs).__name__} wraps."
-        )
     if not isinstance(envs.unwrapped, PoolVectorEnv):
         raise TypeError(
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "

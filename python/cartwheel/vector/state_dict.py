@@ -33,7 +33,7 @@ def new_state(kind: str, **entries: Any) -> dict[str, Any]:
     """Returns a state of the present version with these entries.
 
     Args:
-        kind: What was saved: ``"vector_env"``, ``"collector"`` or ``"envpool"``.
+        kind: What was saved: ``"vector_env"``, ``"agent_rows"``, ``"collector"`` or ``"envpool"``.
         **entries: Its other entries.
     """
     return {"format": FORMAT, "version": VERSION, "kind": kind, **entries}

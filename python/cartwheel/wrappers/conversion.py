@@ -21,6 +21,9 @@ _STEPPING = (
 class ConvertsArrays(VectorWrapper):
     """A wrapper that converts NumPy arrays, and that changes nothing else."""
 
+    #: For those that cannot import this file.
+    _converts_arrays = True
+
     def _shown(self, observations: Any) -> Any:
         """Returns observations as the wrapper does."""
         raise NotImplementedError

@@ -1,6 +1,9 @@
 """Models of Stable-Baselines3 learn one policy for all agents of environments of PettingZoo."""
 
 import importlib
+import os
+import pickle
+import signal
 from functools import partial
 
 import gymnasium as gym
@@ -82,6 +85,51 @@ def test_states_are_in_the_infos_of_the_step_or_of_the_reset_that_they_are_of(ou
         assert "final_state" not in envs.reset_infos[2]
 
 
+class Greeting(Walkers):
+    """Says when an episode has begun."""
+
+    def reset(self, seed=None, options=None):
+        observations, _ = super().reset(seed, options)
+        return observations, {name: {"begun": True} for name in observations}
+
+
+def test_infos_of_a_reset_are_none_of_the_step_also_of_agents_that_had_ended(ours):
+    with ours([Greeting], executor="inline") as envs:
+        envs.seed(0)
+        envs.reset()
+        for step in range(1, 5):
+            envs.reset_infos = [{}] * 3
+            infos = envs.step(np.zeros((3, 1), np.float32))[3]
+            assert not any("begun" in info for info in infos)
+            assert envs.reset_infos == [{"begun": True} if step == 4 else {}] * 3
+
+
+def test_agents_of_a_row_that_failed_tell_why_and_have_their_last_observation(ours):
+    make = partial(Walkers, fails_at=2)
+    with ours([make], executor="inline", on_error="restart") as envs:
+        envs.reset()
+        shown = envs.step(np.ones((3, 1), np.float32))[0].copy()
+        _, rewards, done, infos = envs.step(np.ones((3, 1), np.float32))
+        assert done.all()
+        assert not rewards.any()
+        for row, info in enumerate(infos):
+            assert info["env_error"].startswith("OSError")
+            assert info["TimeLimit.truncated"]
+            np.testing.assert_array_equal(info["terminal_observation"], shown[row])
+        assert envs.reset_infos == [{}] * 3
+
+
+def test_agents_of_a_row_that_was_lost_with_its_worker_tell_so_in_the_step(ours):
+    with ours([Greeting] * 2, executor="process", num_workers=2, on_worker_death="restart") as envs:
+        envs.reset()
+        os.kill(envs.vector_env.processes[1].pid, signal.SIGKILL)
+        envs.vector_env.processes[1].join(20)
+        _, _, done, infos = envs.step(np.ones((6, 1), np.float32))
+        assert done.tolist() == [False] * 3 + [True] * 3
+        assert [info.get("worker_restarted", False) for info in infos] == done.tolist()
+        assert envs.reset_infos == [{"begun": True}] * 6
+
+
 def test_whole_numbers_may_be_floats_where_actions_are_integers(ours):
     with ours([Switches], executor="inline") as envs:
         envs.seed(2)
@@ -102,6 +150,23 @@ def test_ppo_trains_one_policy_with_the_steps_of_all_agents(ours):
         pairs = zip(before, model.policy.parameters(), strict=True)
         assert any((old != new).any() for old, new in pairs)
         assert model.num_timesteps == 320
+
+
+@pytest.mark.parametrize("make", [Walkers, Masked])
+def test_a_loaded_state_shows_the_same_and_goes_on_from_there(ours, make):
+    def run(envs, steps):
+        actions = np.ones((6, *envs.action_space.shape), envs.action_space.dtype)
+        return [envs.step(actions) for _ in range(steps)]
+
+    keywords = {"executor": "inline", "states": "pickle"}
+    with ours([make] * 2, **keywords) as envs, ours([make] * 2, **keywords) as others:
+        envs.seed(1)
+        envs.reset()
+        for _ in range(8):
+            shown = run(envs, 1)[0][0]
+            state = pickle.loads(pickle.dumps(envs.state_dict()))
+            np.testing.assert_equal(others.load_state_dict(state), shown)
+        np.testing.assert_equal(run(others, 9), run(envs, 9))
 
 
 def test_maskable_ppo_takes_allowed_actions_only(ours):
@@ -126,6 +191,14 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         envs.set_attr("fails_at", 80, indices=[4])
         assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
         assert envs.env_method("number", "walker_2", indices=3) == [2]
+        envs.set_attr("fails_at", 70, indices=np.array([-6]))
+        assert envs.get_attr("fails_at", [-1, 0, -4]) == [80, 70, 70]
+        for ask in (envs.get_attr, envs.env_method, envs.env_is_wrapped):
+            with pytest.raises(IndexError, match="row 6; there are rows -6 to 5"):
+                ask("number", indices=[6])
+            with pytest.raises(ValueError, match="names row 2 twice"):
+                ask("number", indices=[2, -4])
+        assert envs.env_is_wrapped(gym.Wrapper, -1) == [False]
         assert envs.env_is_wrapped(gym.Wrapper) == [False] * 6
         with pytest.warns(UserWarning, match="needs render_mode='rgb_array', got None"):
             assert envs.get_images() == [None] * 6

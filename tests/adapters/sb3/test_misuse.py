@@ -171,6 +171,23 @@ def test_native_rows_must_be_reset_first_and_are_no_objects():
     envs.close()
 
 
+def test_environments_that_stable_baselines3_refuses_are_closed():
+    closed = []
+
+    class Drawn(TranscriptEnv):
+        def close(self):
+            closed.append(self.render_mode)
+
+    def drawn(render_mode):
+        env = Drawn(3)
+        env.render_mode = render_mode
+        return env
+
+    with pytest.raises(AssertionError, match="should be the same for all environments"):
+        make([lambda: drawn("ansi"), lambda: drawn("rgb_array")], executor="inline")
+    assert closed == ["ansi", "rgb_array"]
+
+
 def test_a_failed_environment_is_replaced_and_its_episode_is_not_reported(build):
     envs = build([FaultyEnv] * 2, on_error="restart", monitor=True)
     envs.reset()

@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.wrappers import NumpyToTorch
 from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
@@ -143,6 +144,23 @@ def test_a_memory_holds_the_transitions_that_were(skrl, lengths, final_obs, form
                 assert terminated.item() == ends
 
 
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning")  # skrl's own
+@pytest.mark.parametrize("form", ["array", "dict"])
+@pytest.mark.parametrize("final_obs", ["object", "dense"])
+def test_tensors_are_recorded_as_the_arrays_are_that_they_were_made_of(skrl, final_obs, form):
+    class TrueDQN(skrl.ours, skrl.DQN):
+        pass
+
+    def made():
+        fns = [lambda n=n: Counting(n, form, terminates=n == 2) for n in (1, 2, 4)]
+        keywords = {"autoreset_mode": "same_step", "final_obs": final_obs}
+        return cartwheel.VectorEnv(fns, executor="inline", **keywords)
+
+    tensors = stored(skrl, NumpyToTorch(made()), TrueDQN)
+    for one, other in zip(tensors, stored(skrl, made(), TrueDQN), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_gymnasiums_own_environments_are_recorded_in_the_same_way(skrl):
     class TrueDQN(skrl.ours, skrl.DQN):
         pass
@@ -209,6 +227,9 @@ def test_the_wrong_order_of_classes_is_refused():
     own = {"record_transition": lambda self, **step: super(first, self).record_transition(**step)}
     first = type("First", (true, dqn), own)
     assert issubclass(type("Second", (first,), {}), true)
+    of_jax = type("DQN", (), {"__module__": "skrl.agents.jax.dqn.dqn"})
+    with pytest.raises(TypeError, match=r"agents of skrl.agents.torch, got DQN of skrl.agents.jax"):
+        type("OfJax", (true, of_jax), {})
 
 
 def test_several_agents_are_refused(skrl):

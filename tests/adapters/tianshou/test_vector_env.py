@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.wrappers import NumpyToTorch
 from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
@@ -330,6 +331,36 @@ def test_steps_that_were_done_before_another_failed_are_not_lost(tianshou):
     envs.close()
 
 
+class Stuck(Lived):
+    """Its second reset fails."""
+
+    resets = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.resets += 1
+        if self.resets == 2:
+            raise OSError("no camera")
+        return super().reset(seed=seed, options=options)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_reset_that_fails_leaves_all_environments_to_the_next_one(tianshou, executor):
+    makes = [lambda: Lived(9), lambda: Stuck(9), lambda: Lived(9), lambda: Lived(9)]
+    envs = tianshou.ours(makes, 2, executor=executor)
+    envs.reset()
+    with pytest.raises(OSError, match="no camera") as raised:
+        envs.reset()
+    assert raised.value.__notes__[0].startswith("raised by the environment of row 1")
+    shown, told = envs.reset()
+    assert shown[:, 0].tolist() == [0] * 4
+    assert len(told) == 4
+    done = envs.step([0] * 4)[4].tolist()
+    while envs.waiting_id:
+        done += envs.step(None)[4].tolist()
+    assert sorted(info["env_id"] for info in done) == [0, 1, 2, 3]
+    envs.close()
+
+
 def test_spec_and_metadata_are_those_of_the_environments(tianshou):
     fns = [lambda: gym.make("CartPole-v1")] * 2
     theirs = tianshou.env.DummyVectorEnv(fns)
@@ -363,6 +394,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
         tianshou.ours(envs, executor="inline")
     with pytest.raises(ValueError, match="batch_size of a vector environment, 2 here, got 1"):
         tianshou.ours(envs, 1)
+    with pytest.raises(TypeError, match=r"needs the arrays themselves, got .*NumpyToTorch"):
+        tianshou.ours(NumpyToTorch(envs))
     envs.close()
     with pytest.raises(gym.error.ClosedEnvironmentError):
         tianshou.ours(envs)

@@ -51,12 +51,17 @@ CASES = {
     "tag, one-hot": (tag, {"categorical_actions": False}),
     "turns": (turns, {"use_mask": True, "done_on_any": False, "group_map": PLAYERS}),
     "masks": (Masked, {"use_mask": True, "done_on_any": False}),
+    "masks in infos": (
+        partial(Masked, shows=False),
+        {"use_mask": True, "done_on_any": False, "with_action_masks": True},
+    ),
 }
 
 
 def wrapper(make, keywords):
     libs = importlib.import_module("torchrl.envs.libs.pettingzoo")
-    return libs.PettingZooWrapper(make(), **keywords)
+    theirs = {name: value for name, value in keywords.items() if name != "with_action_masks"}
+    return libs.PettingZooWrapper(make(), **theirs)
 
 
 def ours(make, keywords, **more):
@@ -181,8 +186,9 @@ def test_no_agent_lives_once_a_limit_or_a_failure_ended_its_episode(fails_at, ke
     assert rollout["walker", "mask"].all()
 
 
-def test_drawn_actions_are_allowed():
-    env = ours(*CASES["masks"])
+@pytest.mark.parametrize("name", ["masks", "masks in infos"])
+def test_drawn_actions_are_allowed(name):
+    env = ours(*CASES[name])
     env.set_seed(1)
     rollout = env.rollout(20, break_when_any_done=False)
     for group in ("a", "b"):
@@ -199,6 +205,10 @@ def test_wrong_arguments_are_refused():
         envs([make], autoreset_mode="same_step")
     with pytest.raises(TypeError, match="`use_masks` is not a keyword"):
         envs([make], use_masks=True)
+    with pytest.raises(ValueError, match=r"no masks of actions: it was made with action_mask=None"):
+        envs([make], with_action_masks=True, action_mask=None, executor="inline")
+    with pytest.raises(ValueError, match=r"no masks of actions: .* which is not discrete"):
+        envs([Walkers], with_action_masks=True, executor="inline")
     with pytest.raises(ValueError, match="are in no group"):
         envs([make], group_map={"players": ["player_0"]}, executor="inline")
     with cartwheel.ParallelVectorEnv([make], autoreset_mode="disabled", executor="inline") as made:
