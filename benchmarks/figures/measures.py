@@ -19,7 +19,7 @@ import gymnasium as gym
 
 from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
 from benchmarks.figures.pages import AGENTS, HERE, PEERS, ROOT, Figure
-from benchmarks.harness.claim import no_env
+from benchmarks.harness.claim import no_env, raced, ratios_of
 from benchmarks.harness.workloads import IMAGE, Idle, Timed, rounds_of
 from benchmarks.native import cartpole as native
 from benchmarks.native import uneven_steps
@@ -28,7 +28,6 @@ from benchmarks.process.cartpole import INLINE, PROCESS
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, cartwheel_native, native_ceiling
 from cartwheel.bench.envpool import load_package
 from cartwheel.bench.machine import machine
-from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -141,12 +140,9 @@ def native_races() -> Iterator[Race]:
 
 def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
     """The figures of one race, by their names."""
-    pairs = [each for ratio in entry.ratios for each in (ratio.contender, ratio.against)]
-    contenders = list(dict.fromkeys(pairs))
-    measured = race(entry.env_fn, entry.num_envs, contenders, seconds=seconds, rounds=rounds)
+    measured = raced(entry.env_fn, entry.num_envs, entry.ratios, seconds=seconds, rounds=rounds)
     for ratio in entry.ratios:
-        rates = (measured.rates[each.name] for each in (ratio.contender, ratio.against))
-        ratios = [rate / other for rate, other in zip(*rates, strict=True)]
+        ratios = ratios_of(measured, ratio.contender, ratio.against)
         name = f"{ratio.name}_{entry.num_envs}"
         yield name, figure(ratios, "×", ratio.work, entry.num_envs, ratio.rival)
 
