@@ -163,44 +163,6 @@ def test_evaluations_do_not_change_the_moments():
     envs.close()
 
 
-def zeros(state):
-    """A state of the same form, without what is known."""
-    if isinstance(state, dict):
-        return {name: zeros(part) for name, part in state.items()}
-    return np.zeros_like(state) if isinstance(state, np.ndarray) else state
-
-
-def test_a_state_continues_a_run_to_the_bit():
-    def make():
-        return wrapped(cartwheel.NativeVectorEnv("CartPole-v1", 4))
-
-    def parts(envs):
-        return [envs, envs.env, envs.env.env]
-
-    first, second = make(), make()
-    first.reset(seed=0)
-    actions = [first.action_space.sample() for _ in range(40)]
-    for action in actions[:20]:
-        first.step(action)
-    states = pickle.loads(pickle.dumps([part.get_own_state() for part in parts(first)]))
-    second.reset(seed=0)
-    for action in actions[:20]:
-        second.step(action)
-    for part in parts(second):  # to something else
-        part.set_own_state(zeros(part.get_own_state()))
-    for part, state in zip(parts(second), states, strict=True):
-        part.set_own_state(state)
-    mask = {"reset_mask": np.array([True, False, False, False])}
-    shown = [envs.reset(seed=1, options=mask)[0] for envs in (first, second)]
-    assert shown[0].tobytes() == shown[1].tobytes()
-    for action in actions[20:]:
-        steps = [envs.step(action) for envs in (first, second)]
-        for ours, theirs in zip(steps[0][:2], steps[1][:2], strict=True):
-            assert ours.tobytes() == theirs.tobytes()
-    first.close()
-    second.close()
-
-
 def test_a_state_of_another_wrapper_is_refused_and_changes_nothing():
     envs = wrapped(cartwheel.NativeVectorEnv("CartPole-v1", 2))
     envs.reset(seed=0)

@@ -108,38 +108,6 @@ def test_failed_episodes_are_in_no_report_and_counted_apart():
     assert counts == {3}
 
 
-class RaisingEnv(TranscriptEnv):
-    """The action 9 raises and counts as no step."""
-
-    def step(self, action):
-        if action == 9:
-            raise ValueError("chosen to fail")
-        return super().step(action)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_episode_of_which_a_step_was_lost_is_dropped(mode):
-    """The call that raised took the results of both rows with it."""
-    envs = RecordEpisodeStatistics(INLINE([partial(RaisingEnv, 3)] * 2, autoreset_mode=mode))
-    envs.reset()
-    envs.step([1, 1])
-    with pytest.raises(ValueError, match="chosen to fail"):
-        envs.step([1, 9])
-    envs.reset(options={"reset_mask": np.array([False, True])})
-    _, _, terminations, _, infos = envs.step([1, 2])
-    assert terminations.tolist() == [True, False]
-    assert "episode" not in infos
-    assert (envs.episode_count, envs.failed_count) == (0, 1)
-    if mode == D:
-        envs.reset(options={"reset_mask": np.array([True, False])})
-    envs.step([1, 2])
-    infos = envs.step([1, 2])[4]
-    assert infos["_episode"].tolist() == [False, True]
-    assert infos["episode"]["r"].tolist() == [0.0, 6.0]
-    assert (envs.episode_count, envs.failed_count) == (1, 1)
-    envs.close()
-
-
 class WideEnv(TranscriptEnv):
     def __init__(self, length, size):
         super().__init__(length)

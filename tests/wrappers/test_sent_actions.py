@@ -138,24 +138,6 @@ def test_a_pending_step_of_gymnasiums_environments_is_not_changed():
     other.close()
 
 
-@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
-def test_another_wrapper_continues_with_the_state(wrap):
-    envs, other = (wrap(build("native", "pendulum", S)) for _ in range(2))
-    envs.reset(seed=1)
-    other.reset(seed=2)
-    rng = np.random.default_rng(1)
-    for _ in range(3):
-        envs.step(rng.uniform(-2, 2, (3, 1)))
-    other.set_state(None, envs.get_state())
-    other.set_own_state(envs.get_own_state())
-    assert_identical(other.get_own_state(), envs.get_own_state())
-    for _ in range(12):
-        actions = rng.uniform(-2, 2, (3, 1))
-        assert_identical(other.step(actions)[:4], envs.step(actions)[:4])
-    envs.close()
-    other.close()
-
-
 def moves(envs, script=SCRIPT):
     """Rewards of each row, which follow from the actions that were sent."""
     traces = drive(envs, script)
