@@ -10,20 +10,24 @@ from gymnasium.wrappers.utils import RunningMeanStd
 import cartwheel
 from cartwheel.wrappers import FrameStack, NormalizeObservation, NormalizeReward
 from tests.support.normalizing import CLOSE, Observations, Rewards, Witness, moments
-from tests.support.wrapping import MODES, Builds, D, N, S, Script, build, drive, settings_of
-
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
-FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
+from tests.support.wrapping import (
+    MODES,
+    SCRIPT,
+    Builds,
+    D,
+    N,
+    S,
+    build,
+    drive,
+    script_of,
+    settings_of,
+)
 
 
 @pytest.mark.parametrize("name", ["pole", "one step", "pendulum", "images", "failing"])
 def test_every_new_number_counts_once_and_rows_left_alone_stay(name):
     with Builds() as built:
         for kind, mode, way, keywords in settings_of(name):
-            if name == "failing":
-                if kind == "sync":
-                    continue  # raises
-                keywords["on_error"] = "restart"
             witness = Witness(built(kind, name, mode, **keywords))
             envs = NormalizeObservation(NormalizeReward(witness, 0.9, 1e-6), 1e-4)
             observations, rewards = Observations(witness, 1e-4), Rewards(witness, 0.9, 1e-6)
@@ -32,8 +36,7 @@ def test_every_new_number_counts_once_and_rows_left_alone_stay(name):
                 observations.check(result, rows)
                 rewards.check(result, rows)
 
-            script = FAILING if name == "failing" else SCRIPT
-            drive(envs, script, way, check=check, close=False)
+            drive(envs, script_of(name), way, check=check, close=False)
             mean, variance, count = moments(observations.counted, observations.shape)
             np.testing.assert_allclose(envs.obs_rms.mean, mean, rtol=1e-11, atol=1e-13)
             np.testing.assert_allclose(envs.obs_rms.var, variance, rtol=1e-11)

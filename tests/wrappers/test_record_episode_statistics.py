@@ -18,6 +18,7 @@ from tests.support.episodes_reported import complete_episodes
 from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP
 from tests.support.wrapping import (
+    FAILING,
     MODES,
     Builds,
     D,
@@ -99,12 +100,8 @@ def test_episodes_are_those_of_single_environments(environment):
 
 
 def test_failed_episodes_are_in_no_report_and_counted_apart():
-    script = Script(
-        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
-    )
-    counts = {
-        envs.failed_count for envs, _ in check_every_setting("goal", script, on_error="restart")
-    }
+    settings = check_every_setting("goal", FAILING, on_error="restart")
+    counts = {envs.failed_count for envs, _ in settings}
     assert counts == {3}
 
 

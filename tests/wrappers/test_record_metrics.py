@@ -19,6 +19,7 @@ from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import FLAGS, GoalEnv, Kinds, Running, complete_episodes
 from tests.support.executors import INLINE
 from tests.support.wrapping import (
+    FAILING,
     MODES,
     Builds,
     D,
@@ -35,7 +36,6 @@ from tests.support.wrapping import (
 SCRIPT = Script(
     steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52}, actions=lambda _row, k: k % 2
 )
-FAILING = Script(steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
 VALUES = {"return": np.float64, "episode_len": np.int64, "reward": np.float64}
 COLUMNS = {
     "env_index": np.int64,

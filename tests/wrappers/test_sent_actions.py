@@ -12,6 +12,7 @@ from tests.contract.expected import GOLDEN, mixed
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv
 from tests.support.wrapping import (
+    SCRIPT,
     Builds,
     S,
     Script,
@@ -21,8 +22,6 @@ from tests.support.wrapping import (
     drive,
     settings_of,
 )
-
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
 class Smooth(gym.ActionWrapper):
