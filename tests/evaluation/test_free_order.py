@@ -10,6 +10,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import mujoco, wrappers
+from tests.support.cases import lean
 from tests.support.environments import Untouched, transcripts
 from tests.support.evaluations import (
     MODES,
@@ -33,10 +34,6 @@ from tests.support.lotteries import (
 
 KINDS = list(every_kind())
 FREE = {"order": "free"}
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(np.int64)
 
 
 @pytest.mark.parametrize("build", KINDS)

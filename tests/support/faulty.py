@@ -177,14 +177,10 @@ class FailingAutoresetEnv(FaultyEnv):
 
 
 class UnclosableEnv(FaultyEnv):
-    """Commits a fault when it is closed."""
-
-    def __init__(self, row=0, *, name="value error"):
-        super().__init__(row)
-        self.name = name
+    """Raises when it is closed."""
 
     def close(self):
-        self.commit(self.name)
+        self.commit("value error")
 
 
 def build_faulty(row, name):

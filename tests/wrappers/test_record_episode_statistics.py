@@ -14,7 +14,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as Gymnasiums
 import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics
 from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.episodes_reported import complete_episodes
+from tests.support.episodes_reported import complete_episodes, without_episodes
 from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP
 from tests.support.wrapping import (
@@ -62,16 +62,6 @@ class Collected:
             self.in_order.append((*episode, float(values["t"][place])))
 
 
-def without_statistics(traces):
-    return [
-        [
-            one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
-            for one in trace
-        ]
-        for trace in traces
-    ]
-
-
 def check_every_setting(environment, script, **settings):
     """Drives every kind of vector environment in every mode and way."""
     expected = alone(environment, script)
@@ -82,7 +72,7 @@ def check_every_setting(environment, script, **settings):
             inner = build(kind, environment, mode, **keywords, **settings)
             envs, seen = RecordEpisodeStatistics(inner, buffer_length=3), Collected()
             traces = drive(envs, script, way, check=seen, close=False)
-            assert_traces(without_statistics(traces), expected, infos=False)
+            assert_traces(without_episodes(traces), expected, infos=False)
             for row, trace in enumerate(expected):
                 wanted = [(one["return"], one["episode_len"]) for one in complete_episodes(trace)]
                 assert seen.by_row[row][: len(wanted)] == wanted, (kind, mode, way, row)
