@@ -115,10 +115,7 @@ def puffer_stepping(
 
 
 def _puffer_runner(
-    env_fns: Sequence[EnvFn],
-    backend: Any,
-    kind: type[VectorRunner] = VectorRunner,
-    **keywords: Any,
+    env_fns: Sequence[EnvFn], backend: Any, kind: type[VectorRunner] = VectorRunner, **keywords: Any
 ) -> VectorRunner:
     """Steps environments that are all made by the first function, as in a race."""
     make = functools.partial(_puffer_env, env_fns[0])

@@ -204,8 +204,7 @@ def torchrl(env_fns: Sequence[Any]) -> VectorRunner:
 
 
 BARE = Contender(
-    "bare loops",
-    lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns]),
+    "bare loops", lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns])
 )
 BARE_AT_ONCE = Contender(
     "bare loops that reset at once",

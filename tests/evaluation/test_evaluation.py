@@ -19,15 +19,7 @@ from tests.support.cases import lean
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.evaluations import MODES, WordEnv, every_kind
 from tests.support.executors import INLINE, PROCESS
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    alone,
-    follow_luck,
-    lotteries,
-    same,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, alone, follow_luck, lotteries, same
 
 
 def in_gymnasium(env_fns, autoreset_mode):

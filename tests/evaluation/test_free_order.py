@@ -24,13 +24,7 @@ from tests.support.evaluations import (
 )
 from tests.support.executors import EVERY_NATIVE, INLINE, PROCESS, THREAD
 from tests.support.gates import GatedEnv
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    follow_luck,
-    lotteries,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, follow_luck, lotteries
 
 KINDS = list(every_kind())
 FREE = {"order": "free"}

@@ -9,23 +9,10 @@ import pytest
 
 import cartwheel
 from tests.support.environments import transcripts
-from tests.support.evaluations import (
-    HopelessEnv,
-    assert_at_rest,
-    assert_equal,
-    in_lockstep,
-    ones,
-)
+from tests.support.evaluations import HopelessEnv, assert_at_rest, assert_equal, in_lockstep, ones
 from tests.support.executors import INLINE, PROCESS, THREAD
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    LotteryEnv,
-    follow_luck,
-    lotteries,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, LotteryEnv, follow_luck, lotteries
 from tests.support.repetitions import times
 
 MODES = ["next_step", "same_step", "disabled"]

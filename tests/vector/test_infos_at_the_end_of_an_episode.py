@@ -15,11 +15,7 @@ OBS = np.float32(0)
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 def test_infos_at_the_end_of_an_episode_are_batched_as_in_gymnasium(build, mode):
-    rows = [
-        {"a": 1, "deep": {"b": np.arange(2)}, "final_obs": "mine"},
-        {"text": "x", 7: None},
-        {},
-    ]
+    rows = [{"a": 1, "deep": {"b": np.arange(2)}, "final_obs": "mine"}, {"text": "x", 7: None}, {}]
     resets = [{"a": 2.5, "r": 1}, {"final_info": {"z": 1}}, {"deep": 3}]
     envs = build(scalar_puppets(3), autoreset_mode=mode)
     envs.reset()

@@ -353,10 +353,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     row_entries = ("returns", "lengths", "seconds", "stale")
 
     def __init__(
-        self,
-        env: VectorEnv[Any, Any, Any],
-        buffer_length: int = 100,
-        stats_key: str = "episode",
+        self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env, buffer_length, stats_key)
