@@ -57,11 +57,7 @@ class Agent:
         self.actor = _network(observations, actions, gain=0.01)  # (…, 17) to means (…, 6)
         self.critic = _network(observations, 1, gain=1.0)  # (…, 17) to (…, 1)
         self.log_deviation = torch.nn.Parameter(torch.full((actions,), -0.5))
-        self.parameters = [
-            *self.actor.parameters(),
-            *self.critic.parameters(),
-            self.log_deviation,
-        ]
+        self.parameters = [*self.actor.parameters(), *self.critic.parameters(), self.log_deviation]
 
     def explore(self, observations: NDArray[np.float32]) -> tuple[Any, dict[str, Any]]:
         """Draws actions (N, 6), and returns their log-probabilities (N,) too."""
@@ -130,8 +126,7 @@ def train(settings: Settings) -> list[tuple[int, float]]:
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
     counted = RecordEpisodeStatistics(
-        cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode="same_step"),
-        buffer_length=32,
+        cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode="same_step"), buffer_length=32
     )
     envs = NormalizeReward(NormalizeObservation(counted), settings.gamma)
     agent = Agent()

@@ -65,11 +65,7 @@ def record(
 ) -> Path:
     """Plays an episode of each of nine arms; returns the path of the dataset."""
     envs = make(
-        9,
-        render_mode="rgb_array" if has_video else None,
-        camera_name="side",
-        width=160,
-        height=120,
+        9, render_mode="rgb_array" if has_video else None, camera_name="side", width=160, height=120
     )
     recorder = RecordEpisode(
         envs,

@@ -100,9 +100,7 @@ def in_batches(batch_size: int) -> tuple[float, Returns]:
         rows = infos["env_index"]  # (batch_size,)
         stepped += int(started[rows].sum())  # the first result of a row comes from its reset
         tally.add(
-            rows[started[rows]],
-            rewards[started[rows]],
-            (terminations | truncations)[started[rows]],
+            rows[started[rows]], rewards[started[rows]], (terminations | truncations)[started[rows]]
         )
         started[rows] = True
         envs.send(policy(observations), rows)

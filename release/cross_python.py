@@ -34,11 +34,7 @@ LIBFFI_OPTIONS = (
     "--disable-exec-static-tramp",  # it does not compile with clang
 )
 #: Answers that `configure` gets by running programs, which it cannot do for another machine.
-KNOWN = (
-    "ac_cv_file__dev_ptmx=yes",
-    "ac_cv_file__dev_ptc=no",
-    "ac_cv_buggy_getaddrinfo=no",
-)
+KNOWN = ("ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no", "ac_cv_buggy_getaddrinfo=no")
 #: CPython's setup.py asks the compiler and Debian where headers are, and both would name those of
 #: this machine. Where neither answers, it leaves the headers to the compiler.
 NO_HEADERS = '[ "$*" != "-E -v -" ] || exit 1'

@@ -38,10 +38,7 @@ def main() -> None:
     if parse_wheel_filename(name)[3].isdisjoint(sys_tags()):
         first = next(iter(sys_tags()))
         raise SystemExit(f"pip would not install {name} here, where wheels are for {first}")
-    seen = {
-        "python": platform.python_version(),
-        "import_ms": import_ms(sys.executable),
-    }
+    seen = {"python": platform.python_version(), "import_ms": import_ms(sys.executable)}
     Path(report).write_text(json.dumps(seen))
 
 

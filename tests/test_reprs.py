@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 import cartwheel
+from tests.support.cases import lean
 from tests.support.environments import transcripts
 from tests.support.executors import INLINE
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(int)
 
 
 def with_extras(observations):

@@ -206,12 +206,7 @@ def main(words=None):
         for mode in AutoresetMode:
             watcher = Watcher(f"{case} {mode.value}", episodes)
             count = play(
-                case,
-                mode,
-                episodes=episodes,
-                rows=rows,
-                seed=arguments.seed,
-                progress=watcher,
+                case, mode, episodes=episodes, rows=rows, seed=arguments.seed, progress=watcher
             )
             watcher.write()
             print(row(mode.value, count), flush=True)

@@ -19,19 +19,15 @@ import gymnasium as gym
 
 from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
 from benchmarks.figures.pages import AGENTS, HERE, PEERS, ROOT, Figure
-from benchmarks.harness.claim import no_env
-from benchmarks.harness.workloads import rounds_of
+from benchmarks.harness.claim import no_env, raced, ratios_of
+from benchmarks.harness.workloads import IMAGE, Idle, Timed, rounds_of
 from benchmarks.native import cartpole as native
 from benchmarks.native import uneven_steps
 from benchmarks.native.envpool_interface import HALVES, WHOLE
 from benchmarks.process.cartpole import INLINE, PROCESS
-from benchmarks.process.image_observations import Still
-from benchmarks.process.millisecond_steps import Busy
-from benchmarks.process.scalar_infos import Talkative
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, cartwheel_native, native_ceiling
 from cartwheel.bench.envpool import load_package
 from cartwheel.bench.machine import machine
-from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -103,15 +99,15 @@ def races() -> Iterator[Race]:
     yield Race(32, [to_async, to_sync, sync_async, ideal], cartpole)
     yield Race(128, [to_sync, ideal], cartpole)
     busy = Ratio("busy_ideal", one_ms, PROCESS, CEILING, "the ideal: every core busy")
-    yield Race(16, [busy], functools.partial(Busy, rounds_of(1e-3)))
+    yield Race(16, [busy], functools.partial(Timed, 1.0, rounds_a_ms=rounds_of(1e-3)))
     talking = [
         Ratio("infos_async", infos, PROCESS, ASYNC, "AsyncVectorEnv"),
         Ratio("infos_sync", f"{infos}, `inline`", INLINE, SYNC, "SyncVectorEnv"),
     ]
-    yield Race(32, talking, Talkative)
+    yield Race(32, talking, functools.partial(Idle, infos=10))
     frames = Ratio("images_async", images, PROCESS, ASYNC, "AsyncVectorEnv")
-    yield Race(32, [frames], Still)
-    yield Race(256, [frames], Still)
+    for rows in (32, 256):
+        yield Race(rows, [frames], functools.partial(Idle, IMAGE))
     yield from native_races()
 
 
@@ -144,12 +140,9 @@ def native_races() -> Iterator[Race]:
 
 def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
     """The figures of one race, by their names."""
-    pairs = [each for ratio in entry.ratios for each in (ratio.contender, ratio.against)]
-    contenders = list(dict.fromkeys(pairs))
-    measured = race(entry.env_fn, entry.num_envs, contenders, seconds=seconds, rounds=rounds)
+    measured = raced(entry.env_fn, entry.num_envs, entry.ratios, seconds=seconds, rounds=rounds)
     for ratio in entry.ratios:
-        rates = (measured.rates[each.name] for each in (ratio.contender, ratio.against))
-        ratios = [rate / other for rate, other in zip(*rates, strict=True)]
+        ratios = ratios_of(measured, ratio.contender, ratio.against)
         name = f"{ratio.name}_{entry.num_envs}"
         yield name, figure(ratios, "×", ratio.work, entry.num_envs, ratio.rival)
 

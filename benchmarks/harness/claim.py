@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 from cartwheel.bench.race import Measurement, race
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
@@ -85,6 +85,14 @@ def options_of(description: str | None, *, has_figures: bool = False) -> argpars
     return parser.parse_args()
 
 
+def raced(
+    env_fn: EnvFn, num_envs: int, claims: Iterable[Any], *, seconds: float, rounds: int
+) -> Measurement:
+    """Races the contenders of claims, each once."""
+    contenders = [each for claim in claims for each in (claim.contender, claim.against)]
+    return race(env_fn, num_envs, [*dict.fromkeys(contenders)], seconds=seconds, rounds=rounds)
+
+
 def ratios_of(measurement: Measurement, contender: Contender, against: Contender) -> list[float]:
     """Returns the ratio of two contenders in each round."""
     pairs = zip(*(measurement.rates[each.name] for each in (contender, against)), strict=True)
@@ -105,13 +113,8 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | Overhe
     print(machine_line())
     print(f"work: {work}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n\n{HEADER}")
     for num_envs, ours in claims.items():
-        contenders = [each for claim in ours for each in (claim.contender, claim.against)]
-        measurement = race(
-            env_fn,
-            num_envs,
-            list(dict.fromkeys(contenders)),
-            seconds=arguments.seconds,
-            rounds=arguments.rounds,
+        measurement = raced(
+            env_fn, num_envs, ours, seconds=arguments.seconds, rounds=arguments.rounds
         )
         for claim in ours:
             print(claim.result_line(measurement), flush=True)

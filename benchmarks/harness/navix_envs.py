@@ -37,10 +37,7 @@ class NavixRunner:
             RuntimeError: It has ended.
         """
         self._process: Any = subprocess.Popen(
-            [python, __file__, str(rows)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [python, __file__, str(rows)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.run(0)
 

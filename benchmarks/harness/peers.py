@@ -7,9 +7,8 @@ import json
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness.claim import HEADER, Claim, no_env, options_of, ratios_of
+from benchmarks.harness.claim import HEADER, Claim, no_env, options_of, raced, ratios_of
 from cartwheel.bench.machine import machine_line
-from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,15 +59,9 @@ def measure(description: str | None, races: Iterable[PeerRace]) -> None:
         print(f"{options.seconds:g} s each in {options.rounds} rounds\n\n{HEADER}")
     found: list[list[Any]] = []
     for entry in races:
-        pairs = [
-            each for peer in entry.claims for each in (peer.claim.contender, peer.claim.against)
-        ]
-        measured = race(
-            entry.env_fn,
-            entry.num_envs,
-            list(dict.fromkeys(pairs)),
-            seconds=options.seconds,
-            rounds=options.rounds,
+        claims = [peer.claim for peer in entry.claims]
+        measured = raced(
+            entry.env_fn, entry.num_envs, claims, seconds=options.seconds, rounds=options.rounds
         )
         for peer in entry.claims:
             ratios = ratios_of(measured, peer.claim.contender, peer.claim.against)

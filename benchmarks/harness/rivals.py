@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import gymnasium as gym
 from gymnasium.vector.utils import batch_space
 
+from benchmarks.harness.runners import stepping
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.envpool import load_package, why_not_envpool, why_not_loaded
@@ -56,14 +57,9 @@ IDLE_S = 0.6
 """PufferLib's workers spin for half a second after a step; no other contender is timed then."""
 
 
-def why_not_pufferlib() -> str | None:
-    """Why PufferLib cannot take part; ``None`` when it can."""
-    return why_not_loaded("pufferlib")
-
-
 def pufferlib_serial(env_fns: Sequence[EnvFn]) -> VectorRunner:
     """``Serial``, which steps the environments in turn."""
-    return VectorRunner(*_puffer_runner(env_fns, load_package("pufferlib.vector").Serial))
+    return _puffer_runner(env_fns, load_package("pufferlib.vector").Serial)
 
 
 def pufferlib_processes(env_fns: Sequence[EnvFn], num_workers: int | None = None) -> VectorRunner:
@@ -76,13 +72,12 @@ def pufferlib_processes(env_fns: Sequence[EnvFn], num_workers: int | None = None
     num_envs, cores = len(env_fns), usable_cpus()
     choices = [num_workers] if num_workers else [cores, max(1, cores - 1)]
     runners = {
-        number: PufferRunner(
-            *_puffer_runner(
-                env_fns,
-                load_package("pufferlib.vector").Multiprocessing,
-                num_workers=number,
-                overwork=True,  # or it refuses to have more workers than cores without SMT
-            )
+        number: _puffer_runner(
+            env_fns,
+            load_package("pufferlib.vector").Multiprocessing,
+            kind=PufferRunner,
+            num_workers=number,
+            overwork=True,  # or it refuses to have more workers than cores without SMT
         )
         for number in sorted({_divisor(num_envs, choice) for choice in choices})
     }
@@ -105,29 +100,24 @@ class PufferRunner(VectorRunner):
         return rate
 
 
-class PufferSendAndReceive:
-    """The two calls of PufferLib that are timed, under the name that a runner calls."""
+def puffer_stepping(
+    envs: Any, num_envs: int, actions: list[Any], kind: type[VectorRunner] = VectorRunner
+) -> VectorRunner:
+    """A runner of ``send`` and ``recv``, as PufferLib's trainer calls them."""
+    envs.async_reset(0)
+    envs.recv()
 
-    def __init__(self, envs: Any, num_envs: int) -> None:
-        """Resets ``envs`` and takes them over."""
-        self.envs, self.num_envs = envs, num_envs
-        envs.async_reset(0)
-        envs.recv()
+    def step(actions: Any) -> Any:
+        envs.send(actions)
+        return envs.recv()
 
-    def step(self, actions: Any) -> Any:
-        """Steps all environments; those that were over begin again."""
-        self.envs.send(actions)
-        return self.envs.recv()
-
-    def close(self) -> None:
-        """Ends the processes."""
-        self.envs.close()
+    return stepping(num_envs, step, actions, envs.close, kind=kind)
 
 
 def _puffer_runner(
-    env_fns: Sequence[EnvFn], backend: Any, **keywords: Any
-) -> tuple[Any, list[Any]]:
-    """Environments that are all made by the first function, as in a race, and their actions."""
+    env_fns: Sequence[EnvFn], backend: Any, kind: type[VectorRunner] = VectorRunner, **keywords: Any
+) -> VectorRunner:
+    """Steps environments that are all made by the first function, as in a race."""
     make = functools.partial(_puffer_env, env_fns[0])
     num_envs = len(env_fns)
     envs = load_package("pufferlib.vector").make(
@@ -135,7 +125,7 @@ def _puffer_runner(
     )
     space = batch_space(envs.single_action_space, num_envs)
     actions = [batch.astype(envs.single_action_space.dtype) for batch in sample_actions(space)]
-    return PufferSendAndReceive(envs, num_envs), actions
+    return puffer_stepping(envs, num_envs, actions, kind)
 
 
 def _puffer_env(env_fn: EnvFn, buf: Any = None, seed: int = 0) -> Any:
@@ -147,11 +137,6 @@ def _puffer_env(env_fn: EnvFn, buf: Any = None, seed: int = 0) -> Any:
 def _divisor(number: int, limit: int) -> int:
     """The largest divisor of ``number`` that is at most ``limit``."""
     return next(each for each in range(limit, 0, -1) if number % each == 0)
-
-
-def why_not_sb3() -> str | None:
-    """Why Stable-Baselines3 cannot take part; ``None`` when it can."""
-    return why_not_loaded("stable_baselines3", ": pip install stable-baselines3")
 
 
 def sb3_dummy(env_fns: Sequence[EnvFn]) -> VectorRunner:
@@ -177,48 +162,25 @@ def _sb3_classes() -> Any:
     return load_package("stable_baselines3.common.vec_env")
 
 
-def why_not_torchrl() -> str | None:
-    """Why TorchRL cannot take part; ``None`` when it can."""
-    return why_not_loaded("torchrl", ": pip install torchrl")
-
-
 def torchrl_parallel(env_fns: Sequence[EnvFn]) -> VectorRunner:
     """``ParallelEnv`` of environments that are all made by the first function, as in a race."""
-    torch, envs = load_package("torch"), load_package("torchrl.envs")
-    num_threads = torch.get_num_threads()
+    torch, module = load_package("torch"), load_package("torchrl.envs")
+    num_threads, num_envs = torch.get_num_threads(), len(env_fns)
+    make = functools.partial(_torchrl_env, env_fns[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fork of a process with threads; its own deprecations
-        stepped = TorchRLSteps(
-            envs.ParallelEnv(
-                len(env_fns),
-                functools.partial(_torchrl_env, env_fns[0]),
-                mp_start_method=quickest_start_method(),
-            )
-        )
+        envs = module.ParallelEnv(num_envs, make, mp_start_method=quickest_start_method())
+        state = envs.reset()
     torch.set_num_threads(num_threads)  # `ParallelEnv` changes it for the whole program
-    space = batch_space(_torchrl_action_space(env_fns[0]), len(env_fns))
+
+    def step(actions: Any) -> None:
+        nonlocal state
+        state["action"] = actions
+        _, state = envs.step_and_maybe_reset(state)
+
+    space = batch_space(_torchrl_action_space(env_fns[0]), num_envs)
     actions = [torch.as_tensor(batch) for batch in sample_actions(space)]
-    return VectorRunner(stepped, actions)  # type: ignore[arg-type] # all that a runner calls
-
-
-class TorchRLSteps:
-    """The call of a ``ParallelEnv`` that is timed, under the name that a runner calls."""
-
-    def __init__(self, envs: Any) -> None:
-        """Resets ``envs`` and takes them over."""
-        self.envs = envs
-        self.num_envs: int = envs.batch_size.numel()
-        self._state = envs.reset()
-
-    def step(self, actions: Any) -> Any:
-        """Steps all environments; those that are over begin again."""
-        self._state["action"] = actions
-        result, self._state = self.envs.step_and_maybe_reset(self._state)
-        return result
-
-    def close(self) -> None:
-        """Ends the processes."""
-        self.envs.close()
+    return stepping(num_envs, step, actions, envs.close)
 
 
 def _torchrl_env(env_fn: EnvFn) -> Any:
@@ -234,15 +196,15 @@ def _torchrl_action_space(env_fn: EnvFn) -> Any:
 Rival = Literal["sb3", "pufferlib", "torchrl", "envpool"]
 RIVALS: tuple[Rival, ...] = get_args(Rival)
 """In the order in which they are built: those that fork before the one that has threads."""
-PACKAGES: dict[Rival, Callable[[], str | None]] = {
-    "sb3": why_not_sb3,
-    "pufferlib": why_not_pufferlib,
-    "torchrl": why_not_torchrl,
+WHY_NOT: dict[Rival, Callable[[], str | None]] = {
+    "sb3": functools.partial(
+        why_not_loaded, "stable_baselines3", ": pip install stable-baselines3"
+    ),
+    "pufferlib": functools.partial(why_not_loaded, "pufferlib"),
+    "torchrl": functools.partial(why_not_loaded, "torchrl", ": pip install torchrl"),
 }
-SERIAL = (
-    Contender("sb3 dummy", sb3_dummy),
-    Contender("pufferlib serial", pufferlib_serial),
-)
+"""For each package, why it cannot take part; ``None`` when it can."""
+SERIAL = (Contender("sb3 dummy", sb3_dummy), Contender("pufferlib serial", pufferlib_serial))
 SB3_SUBPROC = Contender("sb3 subproc", sb3_subproc)
 TORCHRL = Contender("torchrl parallel", torchrl_parallel)
 PUFFERLIB = Contender("pufferlib workers", pufferlib_processes)
@@ -265,7 +227,7 @@ def why_not(rival: Rival, env: gym.Env[Any, Any], native_id: str | None) -> str 
     for name, space in (("observation", env.observation_space), ("action", env.action_space)):
         if not _is_one_array(space):
             return f"{rival} is raced with spaces of one array: the {name} space is {space}"
-    return PACKAGES[rival]()
+    return WHY_NOT[rival]()
 
 
 def python_rivals(rivals: Sequence[Rival]) -> Iterator[Contender]:
@@ -281,8 +243,7 @@ def python_rivals(rivals: Sequence[Rival]) -> Iterator[Contender]:
 def pufferlib_with(num_workers: int) -> Contender:
     """PufferLib's processes, so many of them."""
     return Contender(
-        PUFFERLIB.name,
-        functools.partial(pufferlib_processes, num_workers=num_workers),
+        PUFFERLIB.name, functools.partial(pufferlib_processes, num_workers=num_workers)
     )
 
 

@@ -8,15 +8,38 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+#: The shape of Atari's frames, as trainers stack them.
+IMAGE = (84, 84, 4)
 
-class Timed(gym.Env[Any, Any]):
-    """An environment whose steps and resets take known times; its observations never change.
+
+class Idle(gym.Env[Any, Any]):
+    """An environment that does nothing; all of its observations and infos are the same.
 
     Attributes:
         frame: The only observation.
     """
 
     action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, shape: tuple[int, ...] = (4,), infos: int = 0) -> None:
+        """Makes the observation, ``uint8`` for an image; a step has this many scalar infos."""
+        dtype = np.uint8 if len(shape) > 1 else np.float32
+        self.observation_space = gym.spaces.Box(0, 1, shape, dtype)
+        self.frame = np.ones(shape, dtype)  # of pages of its own, unlike zeros
+        self._keys = [f"key_{number}" for number in range(infos)]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Returns the frame."""
+        super().reset(seed=seed, options=options)
+        return self.frame, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+        """Returns the frame and the infos."""
+        return self.frame, 1.0, False, False, dict.fromkeys(self._keys, 0.5)
+
+
+class Timed(Idle):
+    """An environment whose steps and resets take known times."""
 
     def __init__(
         self,
@@ -39,11 +62,9 @@ class Timed(gym.Env[Any, Any]):
                 The first one may be shorter, so that rows do not end together.
             shape: Of an observation; images are ``uint8``.
         """
+        super().__init__(shape)
         self.step_ms, self.rounds_a_ms, self.sigma = step_ms, rounds_a_ms, sigma
         self.reset_ms, self.episode = reset_ms, episode
-        dtype = np.uint8 if len(shape) > 1 else np.float32
-        self.observation_space = gym.spaces.Box(0, 1, shape, dtype)
-        self.frame = np.zeros(shape, dtype)
         self._left, self._shortest = 0, 1
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:

@@ -30,8 +30,4 @@ def claims(threads: int) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    check(
-        "native CartPole-v1 with final observations",
-        no_env,
-        {4096: [*claims(1), *claims(2)]},
-    )
+    check("native CartPole-v1 with final observations", no_env, {4096: [*claims(1), *claims(2)]})

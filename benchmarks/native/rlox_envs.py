@@ -20,33 +20,20 @@ from gymnasium.vector.utils import batch_space
 import cartwheel
 from benchmarks.harness.claim import Claim
 from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
+from benchmarks.harness.runners import stepping
 from cartwheel.bench.contenders import Contender, cartwheel_native
 from cartwheel.bench.envpool import load_package, why_not_loaded
-from cartwheel.bench.runner import VectorRunner, sample_actions
+from cartwheel.bench.runner import sample_actions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel._internal.arguments import EnvFn
+    from cartwheel.bench.runner import VectorRunner
 
 ENV_IDS = ("CartPole-v1", "Pendulum-v1")
 #: Rows of a race, and what cartwheel's rate must be, in rlox's.
 BOUNDS = {64: 2.0, 4096: 2.0}
-
-
-class RloxSteps:
-    """The call of rlox that is timed, under the name that a runner calls."""
-
-    def __init__(self, env_id: str, num_envs: int) -> None:
-        """Makes and resets environments."""
-        self.num_envs = num_envs
-        self._envs = load_package("rlox").VecEnv(num_envs, 0, env_id)
-        self._envs.reset_all()
-        self.step = self._envs.step_all
-
-    def close(self) -> None:
-        """Drops the environments."""
-        del self._envs
 
 
 def rlox_runner(env_id: str, env_fns: Sequence[EnvFn]) -> VectorRunner:
@@ -56,8 +43,9 @@ def rlox_runner(env_id: str, env_fns: Sequence[EnvFn]) -> VectorRunner:
     # Lists of integers, which it takes as quickly as arrays; other actions as ``float32``.
     dtype: Any = np.uint32 if space.dtype == np.int64 else np.float32
     actions = [each.astype(dtype) for each in sample_actions(batch_space(space, num_envs))]
-    steps: Any = RloxSteps(env_id, num_envs)
-    return VectorRunner(steps, actions)
+    envs = load_package("rlox").VecEnv(num_envs, 0, env_id)
+    envs.reset_all()
+    return stepping(num_envs, envs.step_all, actions)
 
 
 def races() -> list[PeerRace]:

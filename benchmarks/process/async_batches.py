@@ -16,12 +16,11 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check
-from benchmarks.harness.workloads import compute, rounds_of
+from benchmarks.harness.workloads import Timed, rounds_of
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
 
@@ -33,30 +32,13 @@ if TYPE_CHECKING:
 NUM_ENVS, BATCH_SIZE = 16, 8
 
 
-class Uneven(gym.Env[Any, Any]):
-    """An environment whose steps differ in duration."""
+class Uneven(Timed):
+    """An environment whose steps take 1 to 10 ms."""
 
-    observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, rounds_a_ms: int) -> None:
-        """Computes ``rounds_a_ms`` rounds for each millisecond; sleeps instead if it is 0."""
-        self.rounds_a_ms = rounds_a_ms
-        self.frame = np.zeros(4, np.float32)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Returns the only observation."""
-        super().reset(seed=seed, options=options)
-        return self.frame, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Takes 1 to 10 ms."""
-        milliseconds = 10 ** self.np_random.random()
-        if self.rounds_a_ms:
-            compute(round(self.rounds_a_ms * milliseconds))
-        else:
-            time.sleep(milliseconds / 1000)
-        return self.frame, 1.0, False, False, {}
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Draws the duration, and takes as long."""
+        self.step_ms = 10 ** self.np_random.random()
+        return super().step(action)
 
 
 class SendRunner:
@@ -132,6 +114,6 @@ if __name__ == "__main__":
     for name, rounds_a_ms, num_workers, bound in kinds:
         check(
             f"steps of 1 to 10 ms, {name}",
-            functools.partial(Uneven, rounds_a_ms),
+            functools.partial(Uneven, 1.0, rounds_a_ms=rounds_a_ms),
             {NUM_ENVS: [Claim(in_batches(num_workers), in_lockstep(num_workers), bound)]},
         )

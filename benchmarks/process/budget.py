@@ -11,40 +11,18 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from benchmarks.harness.workloads import IMAGE, Idle
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
-IMAGE = (84, 84, 4)
 
 
-class Idle(gym.Env[Any, Any]):
-    """Returns the same arrays and numbers at every step."""
-
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, shape: tuple[int, ...] = (4,), infos: int = 0) -> None:
-        """Observations of ``shape``, ``infos`` scalar infos."""
-        dtype = np.uint8 if shape == IMAGE else np.float32
-        self.observation_space = gym.spaces.Box(0, 1, shape, dtype)
-        self.frame = np.zeros(shape, dtype)
-        self.keys = [f"key_{number}" for number in range(infos)]
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns the frame."""
-        return self.frame, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns the frame and the infos."""
-        return self.frame, 1.0, False, False, dict.fromkeys(self.keys, 0.5)
-
-
-def fastest(run: Any, repeats: int = 30) -> float:
+def fastest(run: Any) -> float:
     """The fastest of many rounds of ``run``, in microseconds."""
     times = []
-    for _ in range(repeats):
+    for _ in range(30):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)

@@ -14,6 +14,7 @@ table shows that NumPy's copies are counted: its loop copies every batch once mo
 from __future__ import annotations
 
 import argparse
+import functools
 import mmap
 import os
 import pathlib
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.vector import AsyncVectorEnv
 
 import cartwheel
-from benchmarks.process.image_observations import Still
+from benchmarks.harness.workloads import IMAGE, Idle
 from cartwheel.bench.machine import machine_line
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def main() -> None:
     print("bytes copied per byte of observation\n")
     print(f"{'envs':>4}  {'':40}  {'workers':>8}  {'caller':>8}")
     for num_envs in arguments.num_envs:
-        env_fns = [Still] * num_envs
+        env_fns = [functools.partial(Idle, IMAGE)] * num_envs
 
         def ours(env_fns: list[Any] = env_fns) -> Any:
             return cartwheel.VectorEnv(env_fns, executor="process")

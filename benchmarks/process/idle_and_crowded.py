@@ -5,49 +5,34 @@ share of one core. The measurement starts one second after the last step.
 
 *Crowded*: the processor time of the program and its workers while 8 workers step on 2 cores,
 divided by the processor time that the same environments need in one bare loop. Environments compute
-for a fixed number of rounds, so their work is the same in both.
+for a fixed number of rounds, some 50 µs, so their work is the same in both.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from benchmarks.harness.workloads import Timed, rounds_of
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cartwheel._internal.arguments import EnvFn
+
 IDLE_BOUND, CROWDED_BOUND = 0.01, 1.5
 CORES, WORKERS = 2, 8
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
-class Computing(gym.Env[Any, Any]):
-    """Adds up numbers for about 50 µs in every step."""
-
-    observation_space = gym.spaces.Box(0, np.inf, (1,), np.float64)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns a zero."""
-        return np.zeros(1), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns the sum, which is the same at every step."""
-        total = 0
-        for number in range(1500):
-            total += number
-        return np.full(1, total, np.float64), 1.0, False, False, {}
 
 
 def scheduled_s(pids: Iterable[int]) -> float:
@@ -89,12 +74,12 @@ def work_s(step: Callable[[], Any], pids: list[int], steps: int) -> float:
     return (processor_s(pids) - before) / steps
 
 
-def crowded_ratios(num_envs: int, rounds: int, steps: int) -> list[float]:
+def crowded_ratios(env_fn: EnvFn, num_envs: int, rounds: int, steps: int) -> list[float]:
     """Processor time of a step, crowded pool divided by bare loop; one ratio for each round."""
-    envs = cartwheel.VectorEnv([Computing] * num_envs, executor="process", num_workers=WORKERS)
+    envs = cartwheel.VectorEnv([env_fn] * num_envs, executor="process", num_workers=WORKERS)
     envs.reset(seed=0)
     actions = np.zeros(num_envs, np.int64)
-    alone = [Computing() for _ in range(num_envs)]
+    alone = [env_fn() for _ in range(num_envs)]
     ratios = []
     for _ in range(rounds):
         bare = work_s(lambda: [env.step(0) for env in alone], [os.getpid()], steps)
@@ -116,20 +101,21 @@ def main() -> None:
     parser.add_argument("--steps", type=positive(int), default=500, help="in each round")
     arguments = parser.parse_args()
     print(f"{machine_line()}\n")
+    env_fn = functools.partial(Timed, 0.05, rounds_a_ms=rounds_of(1e-3))
     executors: tuple[Literal["thread", "process", "native"], ...] = ("thread", "process", "native")
     for executor in executors:
         envs: Any
         if executor == "native":
             envs = cartwheel.NativeVectorEnv("CartPole-v1", 1024, num_workers=CORES)
         else:
-            envs = cartwheel.VectorEnv([Computing] * 8, executor=executor, num_workers=CORES)
+            envs = cartwheel.VectorEnv([env_fn] * 8, executor=executor, num_workers=CORES)
         share = idle_share(envs, np.zeros(envs.num_envs, np.int64), arguments.seconds)
         envs.close()
         bound = f"{IDLE_BOUND:.0%}"
         line(f"idle, {executor}", f"{share:.3%}", bound, holds=share <= IDLE_BOUND)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     for num_envs in (8, 32):
-        ratios = crowded_ratios(num_envs, arguments.rounds, arguments.steps)
+        ratios = crowded_ratios(env_fn, num_envs, arguments.rounds, arguments.steps)
         ratio = statistics.median(ratios)
         name = f"{WORKERS} workers on {CORES} cores, {num_envs} environments"
         line(name, f"{ratio:.2f} ×", f"{CROWDED_BOUND} ×", holds=ratio <= CROWDED_BOUND)

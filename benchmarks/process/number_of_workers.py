@@ -11,10 +11,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-import numpy as np
 
 from benchmarks.harness.claim import Claim, check
-from benchmarks.harness.workloads import Timed, compute, rounds_of, wait
+from benchmarks.harness.workloads import Idle, Timed, compute, rounds_of, wait
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import cartwheel_with
 
@@ -26,26 +25,18 @@ if TYPE_CHECKING:
 NUM_ENVS = 16
 
 
-class Works(gym.Env[Any, Any]):
+class Works(Idle):
     """An environment whose steps call a function."""
-
-    observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
-    action_space = gym.spaces.Discrete(2)
 
     def __init__(self, make: Callable[[], Callable[[], Any]]) -> None:
         """Makes the function, by ``make``."""
+        super().__init__()
         self.work = make()
-        self.frame = np.zeros(4, np.float32)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Returns the only observation."""
-        super().reset(seed=seed, options=options)
-        return self.frame, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Works."""
         self.work()
-        return self.frame, 1.0, False, False, {}
+        return super().step(action)
 
 
 def mixed(rounds_a_ms: int) -> Callable[[], None]:

@@ -13,10 +13,10 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from benchmarks.harness.workloads import Idle
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
@@ -27,20 +27,13 @@ BOUND_KIB = 1024
 NUM_ENVS = 4
 
 
-class Idle(gym.Env[Any, Any]):
-    """Returns the same frame, too large to be copied, and a new info at every step."""
-
-    observation_space = gym.spaces.Box(0, 255, (64, 64), np.uint8)
-    action_space = gym.spaces.Discrete(2)
+class Counting(Idle):
+    """Shows the same frame, too large to be copied, and a new info at every step."""
 
     def __init__(self) -> None:
-        """Creates the only frame that it returns."""
-        self.frame = np.zeros((64, 64), np.uint8)
+        """Makes the frame."""
+        super().__init__((64, 64))
         self.steps = 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns the frame."""
-        return self.frame, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame and the number of the step; every fiftieth step ends an episode."""
@@ -104,7 +97,7 @@ def main() -> None:
                 envs = cartwheel.NativeVectorEnv("CartPole-v1", 512, batch_size=size)
             else:
                 envs = cartwheel.VectorEnv(
-                    [Idle] * NUM_ENVS, executor=executor, num_workers=2, batch_size=batch_size
+                    [Counting] * NUM_ENVS, executor=executor, num_workers=2, batch_size=batch_size
                 )
             early, grown = growth(way(envs), steps)
             envs.close()

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import cartwheel
-from benchmarks.process.budget import Idle
+from benchmarks.harness.workloads import Idle
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 

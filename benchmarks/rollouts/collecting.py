@@ -12,19 +12,18 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
-import time
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.runners import Repeated
 from cartwheel.bench.contenders import Contender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from cartwheel._internal.literals import ModeName
 
@@ -33,25 +32,19 @@ MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
 BOUND = 1 / 1.05  # the collector takes at most 5 % longer
 
 
-class DrawnActions:
-    """A policy that costs nothing."""
+Policy = Callable[[Any], Any]
 
-    def __init__(self, num_envs: int) -> None:
-        """Draws some batches of actions, which are repeated forever."""
-        batches = np.random.default_rng(0).integers(0, 2, (64, num_envs))
-        self._batches = itertools.cycle(list(batches))
 
-    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int64]:  # noqa: ARG002 - a policy's signature
-        """The next batch."""
-        return next(self._batches)
+def drawn_actions(num_envs: int) -> Policy:
+    """A policy that costs nothing: it repeats some batches of actions forever."""
+    batches = itertools.cycle(np.random.default_rng(0).integers(0, 2, (64, num_envs)))
+    return lambda _: next(batches)
 
 
 class Loop:
     """A program without ``Collector``."""
 
-    def __init__(
-        self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions, mode: ModeName
-    ) -> None:
+    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: Policy, mode: ModeName) -> None:
         """Allocates the arrays and resets the environments."""
         shape = (STEPS, envs.num_envs)
         self.envs, self.policy, self.mode = envs, policy, mode
@@ -63,7 +56,7 @@ class Loop:
         self.running = np.zeros(envs.num_envs)
         self.returns: collections.deque[float] = collections.deque(maxlen=100)
 
-    def collect(self) -> Any:
+    def collect(self) -> None:
         """Fills the arrays once; the next call overwrites them."""
         finals: list[Any] = []
         for t in range(STEPS):
@@ -87,60 +80,29 @@ class Loop:
                     observations, _ = self.envs.reset(options={"reset_mask": over})
             self.shown = observations
         self.observations[STEPS] = self.shown
-        return finals
+        self.finals = finals
 
 
 class Collected:
     """A program with ``Collector``."""
 
-    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions) -> None:
+    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: Policy) -> None:
         """Allocates nothing."""
         self.collector = cartwheel.Collector(envs, policy, STEPS, seed=1)
         self.returns: collections.deque[float] = collections.deque(maxlen=100)
 
-    def collect(self) -> Any:
-        """The next rollout."""
-        rollout = self.collector.collect()
-        self.returns.extend(rollout.episodes(complete_only=True).returns)
-        return rollout
+    def collect(self) -> None:
+        """Collects a rollout; the one before is dropped when it is complete."""
+        self.rollout = self.collector.collect()
+        self.returns.extend(self.rollout.episodes(complete_only=True).returns)
 
 
-class Collects(Protocol):
-    """Returns one rollout after another."""
-
-    def collect(self) -> Any:
-        """The next rollout."""
-
-
-class Collecting:
-    """One way to collect, repeatedly; a rollout is dropped when the next one is complete."""
-
-    def __init__(self, envs: cartwheel.NativeVectorEnv, source: Collects) -> None:
-        """Collects nothing yet."""
-        self.envs, self.source, self.note = envs, source, ""
-        self._rollout_s = float("inf")  # time of a rollout in the last run
-
-    def run(self, seconds: float) -> float:
-        """Collects for about ``seconds``, at least once; returns rows per second."""
-        turns = max(1, round(seconds / self._rollout_s))
-        start = time.perf_counter()
-        for _ in range(turns):
-            self.last = self.source.collect()
-        self._rollout_s = (time.perf_counter() - start) / turns
-        return STEPS * self.envs.num_envs / self._rollout_s
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.envs.close()
-
-
-def build(mode: ModeName, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
+def build(mode: ModeName, env_fns: Sequence[Any], *, by_hand: bool) -> Repeated:
     """Creates the environments and the collector or loop."""
     envs = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), autoreset_mode=mode)
-    policy = DrawnActions(len(env_fns))
-    if by_hand:
-        return Collecting(envs, Loop(envs, policy, mode))
-    return Collecting(envs, Collected(envs, policy))
+    policy = drawn_actions(len(env_fns))
+    collect = (Loop(envs, policy, mode) if by_hand else Collected(envs, policy)).collect
+    return Repeated(collect, STEPS * len(env_fns), envs.close)
 
 
 def claims() -> list[Claim]:

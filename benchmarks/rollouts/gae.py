@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.runners import Repeated
 from cartwheel import returns
 from cartwheel.bench.contenders import Contender
 
@@ -77,33 +77,13 @@ def torch_gae(rows: Rollout, out: Pair) -> None:
 Estimator = Callable[[Rollout, Pair], None]
 
 
-class Estimation:
-    """One way to compute the advantages of one rollout, repeatedly."""
-
-    def __init__(self, estimator: Estimator, rows: Any, out: Any) -> None:
-        """Computes nothing yet."""
-        self.estimator, self.rows, self.out, self.note = estimator, rows, out, ""
-        self._run_s = float("inf")  # time of a computation in the last run
-
-    def run(self, seconds: float) -> float:
-        """Computes for about ``seconds``, at least once; returns rows per second."""
-        turns = max(1, round(seconds / self._run_s))
-        start = time.perf_counter()
-        for _ in range(turns):
-            self.estimator(self.rows, self.out)
-        self._run_s = (time.perf_counter() - start) / turns
-        return STEPS * len(self.rows[0][0]) / self._run_s
-
-    def close(self) -> None:
-        """Holds nothing."""
-
-
 def with_numpy(name: str, estimator: Estimator) -> Contender:
     """A contender that takes NumPy arrays."""
 
-    def build(env_fns: Any) -> Estimation:
-        rows = rollout(len(env_fns))
-        return Estimation(estimator, rows, (np.zeros_like(rows[0]), np.zeros_like(rows[0])))
+    def build(env_fns: Any) -> Repeated:
+        rows: Any = rollout(len(env_fns))
+        out = np.zeros_like(rows[0]), np.zeros_like(rows[0])
+        return Repeated(functools.partial(estimator, rows, out), STEPS * len(env_fns))
 
     return Contender(name, build)
 
@@ -111,12 +91,13 @@ def with_numpy(name: str, estimator: Estimator) -> Contender:
 def with_torch(name: str, estimator: Estimator) -> Contender:
     """A contender that takes tensors."""
 
-    def build(env_fns: Any) -> Estimation:
+    def build(env_fns: Any) -> Repeated:
         import torch
 
         torch.set_num_threads(1)
-        rows = [torch.from_numpy(array) for array in rollout(len(env_fns))]
-        return Estimation(estimator, rows, (torch.zeros_like(rows[0]), torch.zeros_like(rows[0])))
+        rows: Any = [torch.from_numpy(array) for array in rollout(len(env_fns))]
+        out = torch.zeros_like(rows[0]), torch.zeros_like(rows[0])
+        return Repeated(functools.partial(estimator, rows, out), STEPS * len(env_fns))
 
     return Contender(name, build)
 

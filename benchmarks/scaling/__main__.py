@@ -13,11 +13,10 @@ from benchmarks.scaling.chart import scaling_chart
 from benchmarks.scaling.study import SIZES, Run
 from benchmarks.scaling.table import scaling_table
 from cartwheel.bench.command import (
+    add_arguments,
     check_plot,
     made_env,
     native_id_of,
-    output_file,
-    positive,
     raced_id,
     write_json,
 )
@@ -31,27 +30,15 @@ PufferLib, TorchRL and EnvPool take part where they are installed."""
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=DESCRIPTION)
-    add = parser.add_argument
-    add("--env", default="CartPole-v1", metavar="ID", help="registered id (%(default)s)")
-    add(
-        "--num-envs",
-        type=positive(int),
-        nargs="+",
-        default=SIZES,
-        metavar="N",
-        help="numbers of environments (1 4 16 … 65536)",
-    )
-    add(
+    add_arguments(parser, "1 4 16 … 65536")
+    parser.add_argument(
         "--rivals",
         nargs="*",
         choices=RIVALS,
         metavar="NAME",
         help=f"other packages that take part ({' '.join(RIVALS)}: those that are installed)",
     )
-    add("--seconds", type=positive(float), default=2.0, help="per contender and N (%(default)s)")
-    add("--rounds", type=positive(int), default=5, help="slices of the seconds (%(default)s)")
-    add("--json", type=output_file, metavar="FILE", help="write every round to FILE")
-    add("--plot", type=output_file, metavar="FILE.png", help="draw a chart; needs matplotlib")
+    parser.set_defaults(num_envs=SIZES)
     return parser
 
 

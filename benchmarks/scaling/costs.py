@@ -22,7 +22,7 @@ import gymnasium as gym
 
 import cartwheel
 from benchmarks.figures.__main__ import MAX_LOAD
-from benchmarks.harness.workloads import Timed, rounds_of
+from benchmarks.harness.workloads import Idle, Timed, rounds_of
 from benchmarks.scaling.chart import LINE_COLORS
 from benchmarks.scaling.study import worker_counts
 from cartwheel._cartwheel import usable_cpus
@@ -81,7 +81,7 @@ def measure(seconds: float, rounds: int) -> Costs:
         keep(found.workers, count, run(cartpole, WORKER_ROWS, [workers]))
         print(f"{count} workers", flush=True)
     for size in BYTES:
-        still = functools.partial(Timed, 0.0, shape=(size // 4,))
+        still = functools.partial(Idle, (size // 4,))
         keep(found.bytes, size, run(still, BYTE_ROWS, [ASYNC, PROCESS, INLINE]))
         print(f"{size} bytes", flush=True)
     a_ms = rounds_of(1e-3)

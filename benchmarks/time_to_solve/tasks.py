@@ -106,10 +106,7 @@ TASKS = {
         1_000,
         1_000_000,
         {"cleanrl": 8, "sb3": 8, "examples": 32},
-        (
-            "ppo_continuous_action",
-            {"num-steps": 256, "num-minibatches": 8, "learning-rate": 1e-3},
-        ),
+        ("ppo_continuous_action", {"num-steps": 256, "num-minibatches": 8, "learning-rate": 1e-3}),
         {"n_steps": 256, "batch_size": 256, "learning_rate": 1e-3},
         ("ppo_half_cheetah", {"minibatch_size": 256, "learning_rate": 1e-3}),
     ),

@@ -8,7 +8,6 @@ as the first scan, by its own ``xla()``.
 
 from __future__ import annotations
 
-import abc
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.runners import Repeated
 from cartwheel.bench.contenders import Contender, cartwheel_native, native_ceiling
 from cartwheel.bench.envpool import load_package, why_not_envpool
 from cartwheel.bench.runner import ACTION_BATCHES
@@ -32,67 +32,51 @@ ENV_ID = "CartPole-v1"
 STEPS = 2048
 
 
-class Rollouts(abc.ABC):
-    """Times rollouts of :data:`STEPS` steps with actions that were drawn before."""
+def drawn(num_envs: int) -> Any:
+    """Actions for a rollout, drawn before it."""
+    batches = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, num_envs))
+    return np.concatenate([batches] * (STEPS // ACTION_BATCHES))
+
+
+def kept_steps(env_fns: Sequence[EnvFn]) -> Repeated:
+    """A loop over ``envs.step`` that keeps the rewards and terminations of all steps."""
+    envs = cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))
+    envs.reset(seed=0)
+    shape, batches = (STEPS, envs.num_envs), list(drawn(envs.num_envs))
+
+    def collect() -> None:
+        kept = np.empty(shape), np.empty(shape, bool)
+        for actions, rewards, terminations in zip(batches, *kept, strict=True):
+            _, rewards[:], terminations[:], _, _ = envs.step(actions)
+
+    return Repeated(collect, STEPS * envs.num_envs, envs.close)
+
+
+class Scans:
+    """Times scans of one compiled function."""
 
     note = ""
 
-    def __init__(self, envs: Any) -> None:
-        """Takes over ``envs``."""
-        self._envs = envs
-        drawn = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, envs.num_envs))
-        self._drawn = np.concatenate([drawn] * (STEPS // ACTION_BATCHES))
-        self._rollout_s = float("inf")
-
-    @abc.abstractmethod
-    def _collect(self, turns: int) -> None:
-        """Collects so many rollouts."""
+    def __init__(self, envs: Any, scan: Callable[[Any, Any], Any], carry: Any) -> None:
+        """Takes over ``envs``, which ``scan`` steps once for each batch of actions."""
+        self._envs, self._scan, self._carry = envs, jax.jit(scan), carry
+        self._actions = jax.device_put(drawn(envs.num_envs).astype(np.int32))
+        self._scan_s = float("inf")
+        self.run(0)  # compiles
 
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``; returns environment steps per second."""
-        turns = max(1, round(seconds / self._rollout_s))
+        turns = max(1, round(seconds / self._scan_s))
         start = time.perf_counter()
-        self._collect(turns)
-        took = time.perf_counter() - start
-        self._rollout_s = took / turns
-        return float(self._envs.num_envs * STEPS * turns / took)
+        for _ in range(turns):
+            self._carry, results = self._scan(self._carry, self._actions)
+        jax.block_until_ready((self._carry, results))
+        self._scan_s = (time.perf_counter() - start) / turns
+        return float(self._envs.num_envs * STEPS / self._scan_s)
 
     def close(self) -> None:
         """Closes the environments."""
         self._envs.close()
-
-
-class KeptSteps(Rollouts):
-    """A loop over ``envs.step`` that keeps the rewards and terminations of all steps."""
-
-    def __init__(self, envs: Any) -> None:
-        """Takes over ``envs``, and resets them."""
-        super().__init__(envs)
-        envs.reset(seed=0)
-        self._actions = list(self._drawn)
-
-    def _collect(self, turns: int) -> None:
-        step, shape = self._envs.step, (STEPS, self._envs.num_envs)
-        for _ in range(turns):
-            kept = np.empty(shape), np.empty(shape, bool)
-            for actions, rewards, terminations in zip(self._actions, *kept, strict=True):
-                _, rewards[:], terminations[:], _, _ = step(actions)
-
-
-class Scans(Rollouts):
-    """Scans of one compiled function."""
-
-    def __init__(self, envs: Any, scan: Callable[[Any, Any], Any], carry: Any) -> None:
-        """Takes over ``envs``, which ``scan`` steps once for each batch of actions."""
-        super().__init__(envs)
-        self._scan, self._carry = jax.jit(scan), carry
-        self._actions = jax.device_put(self._drawn.astype(np.int32))
-        self.run(0)  # compiles
-
-    def _collect(self, turns: int) -> None:
-        for _ in range(turns):
-            self._carry, results = self._scan(self._carry, self._actions)
-        jax.block_until_ready((self._carry, results))
 
 
 def ours(env_fns: Sequence[EnvFn], *, keeps: bool = True) -> Scans:
@@ -126,10 +110,7 @@ def theirs(env_fns: Sequence[EnvFn]) -> Scans:
 
 SCAN, ENVPOOL = Contender("scan", ours), Contender("envpool xla", theirs)
 SCAN_ALONE = Contender("scan keeps none", lambda env_fns: ours(env_fns, keeps=False))
-STEP_KEPT = Contender(
-    "step keeps the same",
-    lambda env_fns: KeptSteps(cartwheel.NativeVectorEnv(ENV_ID, len(env_fns))),
-)
+STEP_KEPT = Contender("step keeps the same", kept_steps)
 STEP, LOOP = cartwheel_native(ENV_ID), native_ceiling(ENV_ID, blocks=False, threads=1)
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from lerobot.scripts.lerobot_eval import rollout
 import cartwheel
 from benchmarks.harness.claim import Claim
 from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
+from benchmarks.harness.runners import Repeated
 from benchmarks.harness.workloads import compute, rounds_of
 from cartwheel.bench.contenders import Contender
 
@@ -75,33 +76,25 @@ class Still(torch.nn.Module):
         return torch.zeros(len(batch["observation.state"]), 2)
 
 
-class RolloutRunner:
-    """Times rollouts."""
+def rollouts(env_fns: Sequence[EnvFn], *, patch: bool) -> Repeated:
+    """Starts the processes, with cartwheel's class or without, to time rollouts."""
+    start = time.perf_counter()
+    envs = _LazyAsyncVectorEnv(list(env_fns))
+    with cartwheel.patch_gymnasium() if patch else contextlib.nullcontext():
+        envs.reset(seed=0)
+    start_s = time.perf_counter() - start
 
-    def __init__(self, env_fns: Sequence[EnvFn], patch: bool) -> None:  # noqa: FBT001 - set by `functools.partial`
-        """Starts the processes; ``patch``: with cartwheel's class."""
-        start = time.perf_counter()
-        self._envs = _LazyAsyncVectorEnv(list(env_fns))
-        with cartwheel.patch_gymnasium() if patch else contextlib.nullcontext():
-            self._envs.reset(seed=0)
-        self.note = f"first reset after {time.perf_counter() - start:.2f} s"
+    def play() -> None:
+        rollout(envs, Still(), *[lambda batch: batch] * 4, seeds=list(range(NUM_ENVS)))
 
-    def run(self, seconds: float) -> float:
-        """Plays for ``seconds``, at least one rollout; returns environment steps per second."""
-        start, steps = time.perf_counter(), 0
-        while not steps or time.perf_counter() - start < seconds:
-            rollout(self._envs, Still(), *[lambda batch: batch] * 4, seeds=list(range(NUM_ENVS)))
-            steps += STEPS * NUM_ENVS
-        return steps / (time.perf_counter() - start)
-
-    def close(self) -> None:
-        """Ends the processes."""
-        self._envs.close()
+    runner = Repeated(play, STEPS * NUM_ENVS, envs.close)
+    runner.note = f"first reset after {start_s:.2f} s"
+    return runner
 
 
 def contender(name: str, *, patch: bool) -> Contender:
     """LeRobot's environments with or without the patch."""
-    return Contender(name, functools.partial(RolloutRunner, patch=patch))
+    return Contender(name, functools.partial(rollouts, patch=patch))
 
 
 if __name__ == "__main__":

@@ -9,94 +9,48 @@ for half a second after a run, in which no other contender is timed.
 from __future__ import annotations
 
 import functools
-import itertools
-import time
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-import pufferlib.vector
 import torch
-from pufferlib.emulation import GymnasiumPufferEnv
 
 import cartwheel
 from benchmarks.harness.claim import Claim
 from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
+from benchmarks.harness.rivals import puffer_stepping, pufferlib_processes, pufferlib_serial
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import Contender
+from cartwheel.bench.runner import ACTION_BATCHES
 from examples.trainers.pufferlib_ppo import CartwheelVecEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cartwheel._internal.arguments import EnvFn
+    from cartwheel.bench.runner import VectorRunner
 
 ENV_ID = "CartPole-v1"
 
 
-class VecEnvRunner:
-    """Times ``send`` and ``recv``."""
+def ours(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
+    """Environments of cartwheel, as PufferLib's trainer steps them."""
 
-    note = ""
-
-    def __init__(self, envs: Any, num_envs: int, idle_s: float = 0.0) -> None:
-        """Resets ``envs`` and takes them over; ``idle_s`` is a pause after each run."""
-        self._envs, self._num_envs, self._idle_s = envs, num_envs, idle_s
-        drawn = np.random.default_rng(0).integers(0, 2, (256, num_envs), np.int32)
-        self._actions = list(drawn)
-        self._step_s = float("inf")
-        envs.async_reset(0)
-        envs.recv()
-
-    def run(self, seconds: float) -> float:
-        """Steps for about ``seconds``, at least once; returns environment steps per second."""
-        turns = max(1, round(seconds / self._step_s))
-        start = time.perf_counter()
-        for actions in itertools.islice(itertools.cycle(self._actions), turns):
-            self._envs.send(actions)
-            self._envs.recv()
-        elapsed = time.perf_counter() - start
-        self._step_s = elapsed / turns
-        time.sleep(self._idle_s)
-        return turns * self._num_envs / elapsed
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self._envs.close()
-
-
-def puffer_env(buf: Any = None, seed: int = 0) -> Any:
-    """One environment in PufferLib's wrapper."""
-    return GymnasiumPufferEnv(env_creator=functools.partial(gym.make, ENV_ID), buf=buf, seed=seed)
-
-
-def theirs(name: str, **keywords: Any) -> Contender:
-    """One of PufferLib's backends."""
-
-    def build(env_fns: Sequence[EnvFn]) -> VecEnvRunner:
+    def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
         num_envs = len(env_fns)
-        envs = pufferlib.vector.make(puffer_env, num_envs=num_envs, **keywords)
-        return VecEnvRunner(envs, num_envs, idle_s=0.6)
+        drawn = np.random.default_rng(0).integers(0, 2, (ACTION_BATCHES, num_envs), np.int32)
+        return puffer_stepping(CartwheelVecEnv(make(env_fns)), num_envs, list(drawn))
 
     return Contender(name, build)
 
 
-def ours(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
-    """Environments of cartwheel, as PufferLib's trainer steps them."""
-    return Contender(name, lambda fns: VecEnvRunner(CartwheelVecEnv(make(fns)), len(fns)))
-
-
-SERIAL = theirs("puffer serial", backend=pufferlib.vector.Serial)
-PROCESSES = theirs(
-    "puffer processes",
-    backend=pufferlib.vector.Multiprocessing,
-    num_workers=usable_cpus(),
-    overwork=True,
-)
-FEWER = theirs(
-    "puffer, a core less",
-    backend=pufferlib.vector.Multiprocessing,
-    num_workers=max(1, usable_cpus() - 1),
+SERIAL = Contender("puffer serial", pufferlib_serial)
+PROCESSES, FEWER = (
+    Contender(name, functools.partial(pufferlib_processes, num_workers=number))
+    for name, number in (
+        ("puffer processes", usable_cpus()),
+        ("puffer, a core less", max(1, usable_cpus() - 1)),
+    )
 )
 INLINE = ours(
     "cartwheel inline",

@@ -23,6 +23,7 @@ import ray
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.runners import Repeated
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import Contender
 from cartwheel.ray import RolloutWorkers
@@ -53,28 +54,11 @@ def make_env(num_envs: int) -> Any:
     return cartwheel.make_vec("cartwheel/CartPole-v1", num_envs)
 
 
-class Local:
+def collector(env_fns: Sequence[Any]) -> Repeated:
     """A collector in this process, on one thread as each worker has it."""
-
-    def __init__(self, env_fns: Sequence[Any]) -> None:
-        """Makes the environments."""
-        self.envs = cartwheel.make_vec("cartwheel/CartPole-v1", len(env_fns), num_workers=1)
-        self.collector = cartwheel.Collector(self.envs, make_policy(), STEPS, seed=1)
-        self.note = ""
-
-    def run(self, seconds: float) -> float:
-        """Collects for about ``seconds``; returns rows per second."""
-        start = time.perf_counter()
-        for rollouts in itertools.count(1):
-            self.collector.collect()
-            took = time.perf_counter() - start
-            if took >= seconds:
-                return rollouts * STEPS * self.envs.num_envs / took
-        raise AssertionError
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.envs.close()
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", len(env_fns), num_workers=1)
+    local = cartwheel.Collector(envs, make_policy(), STEPS, seed=1)
+    return Repeated(local.collect, STEPS * envs.num_envs, envs.close)
 
 
 class Remote:
@@ -121,7 +105,7 @@ class Remote:
 
 def claims(bounds: dict[str, float]) -> list[Claim]:
     """A claim for each number of workers; bounds are for as many as there are processors."""
-    local = Contender("Collector", Local)
+    local = Contender("Collector", collector)
     found = []
     for joined, way in ((True, "collect"), (False, "rollouts")):
         for num_workers in (1, 2, 4):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -21,6 +20,7 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.rivals import SB3_SUBPROC, WHY_NOT
 from cartwheel.bench.contenders import ASYNC, SYNC, Contender, cartwheel_with
 from cartwheel.bench.runner import VectorRunner, sample_actions
 
@@ -41,15 +41,6 @@ def make_pong() -> gym.Env[Any, Any]:
     return FrameStackObservation(AtariPreprocessing(env), 4)
 
 
-def subprocesses(env_fns: Sequence[EnvFn]) -> VectorRunner:
-    """``SubprocVecEnv`` with its defaults: a process for each environment."""
-    vec_env = importlib.import_module("stable_baselines3.common.vec_env")
-    envs = vec_env.SubprocVecEnv(list(env_fns))
-    envs.reset()
-    actions = gym.vector.utils.batch_space(envs.action_space, envs.num_envs)
-    return VectorRunner(envs, sample_actions(actions))
-
-
 def threads_of_ale(env_fns: Sequence[EnvFn]) -> VectorRunner:
     """``make_vec(…, executor="ale")``."""
     envs = cartwheel.make_vec(PONG, len(env_fns), executor="ale", repeat_action_probability=0.0)
@@ -64,13 +55,11 @@ def own_threads_of_ale(env_fns: Sequence[EnvFn]) -> VectorRunner:
     return VectorRunner(envs, sample_actions(envs.action_space))
 
 
-SB3 = Contender("sb3 subproc", subprocesses)
 ALE = Contender("cartwheel ale", threads_of_ale)
 OWN_ALE = Contender("ale-py", own_threads_of_ale)
 
 if __name__ == "__main__":
-    has_sb3 = importlib.util.find_spec("stable_baselines3") is not None
-    against = [ASYNC, SB3] if has_sb3 else [ASYNC]
+    against = [ASYNC, SB3_SUBPROC] if WHY_NOT["sb3"]() is None else [ASYNC]
     check(
         "HalfCheetah-v5",
         functools.partial(gym.make, "HalfCheetah-v5"),

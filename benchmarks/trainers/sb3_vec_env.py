@@ -69,10 +69,6 @@ if __name__ == "__main__":
                 Claim(MONITOR, SUBPROC, 60),
                 Claim(VEC_MONITOR, SUBPROC, 30),
             ],
-            64: [
-                Claim(PROCESS, DUMMY, 1),
-                Claim(NATIVE, BARE, 0.25),
-                Claim(MONITOR, BARE, 0.25),
-            ],
+            64: [Claim(PROCESS, DUMMY, 1), Claim(NATIVE, BARE, 0.25), Claim(MONITOR, BARE, 0.25)],
         },
     )

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import warnings
 from collections import OrderedDict
 from importlib import metadata
@@ -26,15 +25,16 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from benchmarks.harness.claim import Claim, check, options_of, ratios_of
+from benchmarks.harness.claim import Claim
+from benchmarks.harness.peers import PeerClaim, PeerRace, measure
+from benchmarks.harness.runners import stepping
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.ceiling import Ceiling
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.race import race
 from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cartwheel._internal.literals import Mode
 
@@ -142,14 +142,6 @@ def ours(mode: Mode) -> Contender:
     return Contender(f"cartwheel {mode}", build)
 
 
-class Peer:
-    """Another package's environments, with the attributes of which a runner makes use."""
-
-    def __init__(self, num_envs: int, step: Callable[[Any], Any], close: Callable[[], Any]) -> None:
-        """Counts a step of the batch as ``num_envs`` steps."""
-        self.num_envs, self.step, self.close = num_envs, step, close
-
-
 def lockstep(env_fns: Sequence[Any]) -> VectorRunner:
     """``VectorEnv`` with worker processes over environments that show nothing."""
     makes = [functools.partial(Bare, env_fn) for env_fn in env_fns]
@@ -178,8 +170,7 @@ def supersuit_with(num_cpus: int) -> Callable[[Sequence[Any]], VectorRunner]:
         envs = supersuit.concat_vec_envs_v1(one, len(env_fns), num_cpus)
         envs.reset(seed=0)
         space = gym.vector.utils.batch_space(one.action_space, envs.num_envs)
-        peer: Any = Peer(len(env_fns), envs.step, envs.close)
-        return VectorRunner(peer, sample_actions(space))
+        return stepping(len(env_fns), envs.step, sample_actions(space), envs.close)
 
     return build
 
@@ -209,13 +200,11 @@ def torchrl(env_fns: Sequence[Any]) -> VectorRunner:
         shown = envs.step_and_maybe_reset(shown.update(actions))[1]
 
     actions = [envs.full_action_spec.rand() for _ in range(ACTION_BATCHES)]
-    peer: Any = Peer(len(make), step, envs.close)
-    return VectorRunner(peer, actions)
+    return stepping(len(make), step, actions, envs.close)
 
 
 BARE = Contender(
-    "bare loops",
-    lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns]),
+    "bare loops", lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns])
 )
 BARE_AT_ONCE = Contender(
     "bare loops that reset at once",
@@ -276,31 +265,17 @@ def called(rival: Contender) -> str:
     return f"{package} {metadata.version(package)}{how and ', a process for each core'}"
 
 
-def report(seconds: float, rounds: int) -> None:
-    """Prints the ratios of all races as JSON, for ``benchmarks.figures``."""
-    found = []
+def races() -> Iterator[PeerRace]:
+    """One for each kind of environments."""
     for name, work, make, num_envs, claims in RACES:
-        contenders = [each for claim in claims for each in (claim.contender, claim.against)]
-        contenders = list(dict.fromkeys(contenders))
-        measured = race(make, num_envs, contenders, seconds=seconds, rounds=rounds)
+        peers = []
         for claim in claims:
-            ours, rival = claim.contender, claim.against
-            key = f"{name}_{ours.name}_{rival.name}".lower().replace(" ", "_")
-            mode = ours.name.removeprefix("cartwheel ")
-            ratios = ratios_of(measured, ours, rival)
-            found.append([key, f"{work}, `{mode}`", num_envs, ratios, called(rival)])
-    print(json.dumps(found))
-
-
-def main() -> None:
-    """Prints figures or measures claims."""
-    options = options_of(__doc__, has_figures=True)
-    if options.json:
-        report(options.seconds, options.rounds)
-        return
-    for _, work, make, num_envs, claims in RACES:
-        check(work, make, {num_envs: claims})
+            ours, rival = claim.contender.name, claim.against
+            key = f"{name}_{ours}_{rival.name}".lower().replace(" ", "_")
+            mode = ours.removeprefix("cartwheel ")
+            peers.append(PeerClaim(key, f"{work}, `{mode}`", claim, called(rival)))
+        yield PeerRace(num_envs, peers, make)
 
 
 if __name__ == "__main__":
-    main()
+    measure(__doc__, races())

@@ -9,8 +9,6 @@ Needs both trainers: ``.venv-torch/bin/python -m benchmarks.trainers.tianshou_an
 
 from __future__ import annotations
 
-import itertools
-import time
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -21,6 +19,7 @@ from tianshou.env import DummyVectorEnv, ShmemVectorEnv, SubprocVectorEnv
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.runners import stepping
 from cartwheel.bench.contenders import Contender
 from cartwheel.tianshou import CartwheelVectorEnv
 
@@ -28,36 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cartwheel._internal.arguments import EnvFn
+    from cartwheel.bench.runner import VectorRunner
 
 ENV_ID = "CartPole-v1"
 SAME_STEP = gym.vector.AutoresetMode.SAME_STEP
-
-
-class TrainersRunner:
-    """Times the steps of a trainer's vector environment."""
-
-    note = ""
-
-    def __init__(
-        self, envs: Any, step: Callable[[Any], object], actions: list[Any], num_envs: int
-    ) -> None:
-        """Takes over ``envs``, which have been reset; ``step`` steps all of them."""
-        self._envs, self._step, self._actions, self._num_envs = envs, step, actions, num_envs
-        self._step_s = float("inf")
-
-    def run(self, seconds: float) -> float:
-        """Steps for about ``seconds``, at least once; returns environment steps per second."""
-        turns = max(1, round(seconds / self._step_s))
-        start = time.perf_counter()
-        for actions in itertools.islice(itertools.cycle(self._actions), turns):
-            self._step(actions)
-        elapsed = time.perf_counter() - start
-        self._step_s = elapsed / turns
-        return turns * self._num_envs / elapsed
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self._envs.close()
 
 
 def drawn(num_envs: int) -> list[Any]:
@@ -68,7 +41,7 @@ def drawn(num_envs: int) -> list[Any]:
 def of_tianshou(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
     """Steps as Tianshou's Collector makes them."""
 
-    def build(env_fns: Sequence[EnvFn]) -> TrainersRunner:
+    def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
         envs = make(env_fns)
         envs.seed(0)
         envs.reset()
@@ -79,7 +52,7 @@ def of_tianshou(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
             if len(over):
                 envs.reset(over)
 
-        return TrainersRunner(envs, step, drawn(len(env_fns)), len(env_fns))
+        return stepping(len(env_fns), step, drawn(len(env_fns)), envs.close)
 
     return Contender(name, build)
 
@@ -87,11 +60,11 @@ def of_tianshou(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
 def of_skrl(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
     """Steps as skrl's trainers make them."""
 
-    def build(env_fns: Sequence[EnvFn]) -> TrainersRunner:
+    def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
         env = wrap_env(make(env_fns), verbose=False)
         env.reset()
         actions = [torch.as_tensor(batch).unsqueeze(-1) for batch in drawn(len(env_fns))]
-        return TrainersRunner(env, env.step, actions, len(env_fns))
+        return stepping(len(env_fns), env.step, actions, env.close)
 
     return Contender(name, build)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -22,6 +21,7 @@ from torchrl.envs import GymEnv, GymWrapper, ParallelEnv
 
 import cartwheel
 from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.runners import Repeated
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import Contender
 from cartwheel.torchrl import CartwheelEnv
@@ -35,35 +35,18 @@ ENV_ID = "CartPole-v1"
 STEPS = 50
 
 
-class Collecting:
-    """A collector, repeatedly asked for batches of ``STEPS`` steps."""
-
-    def __init__(self, env: Any) -> None:
-        """Collects one batch, which starts everything."""
-        self.rows: int = env.batch_size.numel()
-        self.collector = Collector(env, frames_per_batch=STEPS * self.rows, total_frames=-1)
-        self.batches, self.note = iter(self.collector), ""
-        next(self.batches)
-        torch.set_num_threads(1)  # `ParallelEnv` raises it for the whole program
-        self._batch_s = float("inf")  # time of a batch in the last run
-
-    def run(self, seconds: float) -> float:
-        """Collects for about ``seconds``, at least once; returns rows per second."""
-        turns = max(1, round(seconds / self._batch_s))
-        start = time.perf_counter()
-        for _ in range(turns):
-            next(self.batches)
-        self._batch_s = (time.perf_counter() - start) / turns
-        return STEPS * self.rows / self._batch_s
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.collector.shutdown()
-
-
 def contender(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
-    """A collector around the environment that ``make`` returns."""
-    return Contender(name, lambda env_fns: Collecting(make(env_fns)))
+    """A collector around the environment that ``make`` returns, for batches of ``STEPS`` steps."""
+
+    def build(env_fns: Sequence[EnvFn]) -> Repeated:
+        frames = STEPS * len(env_fns)
+        collector = Collector(make(env_fns), frames_per_batch=frames, total_frames=-1)
+        batches = iter(collector)
+        next(batches)  # which starts everything
+        torch.set_num_threads(1)  # `ParallelEnv` raises it for the whole program
+        return Repeated(functools.partial(next, batches), frames, collector.shutdown)
+
+    return Contender(name, build)
 
 
 def wrapped(env_fns: Sequence[EnvFn]) -> Any:

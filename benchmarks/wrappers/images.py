@@ -8,14 +8,15 @@ colors as by a game: a background, blocks and sprites. A step of the table is on
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 
 from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.runners import Repeated
 from cartwheel._cartwheel import ImagePlan
 from cartwheel.bench.contenders import Contender
 
@@ -82,34 +83,13 @@ def gymnasium_maker(first: Frames, second: Frames) -> Any:
         cv2.resize(gray, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
 
 
-class Making:
-    """One way to make images, repeatedly."""
-
-    def __init__(self, maker: Maker, frames: tuple[Frames, Frames]) -> None:
-        """Makes nothing yet."""
-        self.maker, self.frames, self.note = maker, frames, ""
-        self._run_s = float("inf")  # time of a call in the last run
-
-    def run(self, seconds: float) -> float:
-        """Makes images for about ``seconds``, at least once; returns images per second."""
-        turns = max(1, round(seconds / self._run_s))
-        start = time.perf_counter()
-        for _ in range(turns):
-            self.maker(*self.frames)
-        self._run_s = (time.perf_counter() - start) / turns
-        return len(self.frames[0]) / self._run_s
-
-    def close(self) -> None:
-        """Holds nothing."""
-
-
 def main() -> None:
     """Prints the claims."""
     for name, draw in (("random", random_frames), ("drawn", drawn_frames)):
         frames = draw(NUM_FRAMES)
 
         def contender(who: str, maker: Maker, frames: Any = frames) -> Contender:
-            return Contender(who, lambda _: Making(maker, frames))
+            return Contender(who, lambda _: Repeated(partial(maker, *frames), NUM_FRAMES))
 
         single = contender("cartwheel, 1 thr.", cartwheel_maker(1))
         ours = contender("cartwheel", cartwheel_maker(None))

@@ -33,10 +33,7 @@ def careful(observations: NDArray[np.float32]) -> NDArray[np.float32]:
 def main(episodes_per_env: int = 8) -> dict[str, cartwheel.Evaluation]:
     """Evaluates both policies on the same episodes."""
     envs = cartwheel.VectorEnv(
-        [Reach] * 16,
-        max_episode_steps=HORIZON,
-        ignore_terminations=True,
-        executor="inline",
+        [Reach] * 16, max_episode_steps=HORIZON, ignore_terminations=True, executor="inline"
     )
     evaluations = {}
     for policy in (hasty, careful):

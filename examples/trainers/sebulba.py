@@ -64,10 +64,7 @@ class Actor(threading.Thread):
         # The actors are the threads: each steps its environments itself.
         self.envs = cartwheel.make_vec(ENV_ID, num_envs, executor="inline")
         self.collector = cartwheel.Collector(
-            self.envs,
-            self.agent,
-            settings.num_steps,
-            seed=settings.seed + index * num_envs,
+            self.envs, self.agent, settings.num_steps, seed=settings.seed + index * num_envs
         )
 
     def run(self) -> None:

@@ -6,12 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cartwheel import wrappers
-from tests.contract.model import (
-    MODES,
-    NEXT,
-    OFF,
-    SAME,
-)
+from tests.contract.model import MODES, NEXT, OFF, SAME
 
 NUM_ENVS = 4
 
@@ -79,10 +74,7 @@ SUBJECTS = [
         executor="thread",
     ),
     CollectorSubject(
-        "standby",
-        {"num_steps": 5, "order": "free", "standby": 1},
-        modes=(OFF,),
-        executor="thread",
+        "standby", {"num_steps": 5, "order": "free", "standby": 1}, modes=(OFF,), executor="thread"
     ),
     CollectorSubject("background", {"num_steps": 5, "background": True}, executor="thread"),
     CollectorSubject(

@@ -60,10 +60,7 @@ def key_of(place, *, changes):
 
 #: The observation of a place, and the space of it.
 FORMS = {
-    "vector": (
-        lambda place: np.array(place, np.float32),
-        Box(0, 128, (3,), np.float32),
-    ),
+    "vector": (lambda place: np.array(place, np.float32), Box(0, 128, (3,), np.float32)),
     "image": (
         lambda place: np.broadcast_to(np.array(place, np.uint8), (4, 6, 3)).copy(),
         Box(0, 255, (4, 6, 3), np.uint8),

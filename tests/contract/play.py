@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import os
@@ -448,18 +447,25 @@ def cases(subjects, events, modes_of, marks_of=lambda _: (), is_like_another=lam
                 )
 
 
-@contextlib.contextmanager
-def ended(play):
-    """Ends a play, whatever happened in it, and ignores the warnings of its end."""
+def run(event, make, *arguments, num_envs=NUM_ENVS, last=lambda _: None):
+    """Makes a play with the keywords of an event, which happens to it, then ``last``.
+
+    It is ended whatever happened, without the warnings of its end.
+    """
+    happens, _, keywords = event
+    if keywords.get("staggered"):
+        keywords = _staggered(num_envs)
+    play = make(*arguments, **keywords)
     try:
-        yield
+        happens(play)
+        last(play)
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             play.end()
 
 
-def staggered(num_envs):
+def _staggered(num_envs):
     """Keywords of a vector environment whose rows begin at different elapsed steps, and limits."""
     rules = {"staggered_reset": True, "max_episode_steps": 5}
     return {**rules, "limits": [(first, 5) for first in _first_limits(num_envs)]}

@@ -172,9 +172,7 @@ SUBJECTS = [
     Subject("SmoothAction", lambda envs: W.SmoothAction(envs, 0.5), E.SmoothMoves),
     Subject("DelayAction", lambda envs: W.DelayAction(envs, 2, [1]), E.delayed(2, 1)),
     Subject(
-        "StickyAction",
-        lambda envs: W.StickyAction(envs, E.STICKY, E.STICKY_SEED),
-        E.StickyMoves,
+        "StickyAction", lambda envs: W.StickyAction(envs, E.STICKY, E.STICKY_SEED), E.StickyMoves
     ),
     Subject(
         "delayed, smooth actions in an adapter",

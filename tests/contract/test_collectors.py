@@ -9,7 +9,7 @@ import cartwheel
 from cartwheel._internal.literals import CollectOrder
 from tests.contract.collecting import EVENTS, CollectorPlay
 from tests.contract.collector_subjects import NUM_ENVS, SUBJECTS
-from tests.contract.play import cases, ended, staggered
+from tests.contract.play import cases, run
 
 #: Arguments that choose no other way to collect; rollouts on a device have tests of their own.
 OTHERS = {"envs", "policy", "seed", "options", "progress", "device"}
@@ -23,12 +23,7 @@ def modes_of(subject, event):
 @pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of)))
 def test_every_rollout_is_what_the_plain_model_says(case):
     subject, name, mode = case
-    happens, _, keywords = EVENTS[name]
-    if keywords.get("staggered"):
-        keywords = staggered(NUM_ENVS)
-    play = CollectorPlay(subject, mode, **keywords)
-    with ended(play):
-        happens(play)
+    run(EVENTS[name], CollectorPlay, subject, mode, num_envs=NUM_ENVS)
 
 
 def test_every_way_to_collect_is_in_the_table():

@@ -9,7 +9,7 @@ import cartwheel
 from cartwheel import wrappers
 from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.events import EVENTS
-from tests.contract.play import NUM_ENVS, Play, cases, ended, staggered
+from tests.contract.play import Play, cases, run
 from tests.contract.subjects import SUBJECTS
 from tests.contract.trainers import TRAINERS
 
@@ -32,13 +32,7 @@ CASES = list(cases(SUBJECTS, EVENTS, modes_of, marks_of, is_like_another))
 @pytest.mark.parametrize("case", CASES)
 def test_every_batch_is_what_the_plain_model_says(case, tmp_path):
     subject, name, mode = case
-    happens, _, keywords = EVENTS[name]
-    if keywords.get("staggered"):
-        keywords = staggered(NUM_ENVS)
-    play = Play(subject, mode, tmp_path / mode.name, **keywords)
-    with ended(play):
-        happens(play)
-        play.close()
+    run(EVENTS[name], Play, subject, mode, tmp_path / mode.name, last=Play.close)
 
 
 def test_every_public_wrapper_is_in_the_table():

@@ -27,9 +27,8 @@ from tests.contract.model import (
     reward_of,
     terminates,
 )
-from tests.contract.play import SEED, Gate, cases, ended, staggered
+from tests.contract.play import NUM_ENVS, SEED, Gate, cases, run
 
-NUM_ENVS = 3
 EPISODES = 3
 
 
@@ -244,12 +243,7 @@ def modes_of(subject, event):
 @pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of)))
 def test_every_evaluation_is_what_the_plain_model_says(case):
     subject, name, mode = case
-    happens, _, keywords = EVENTS[name]
-    if keywords.get("staggered"):
-        keywords = staggered(NUM_ENVS)
-    play = EvaluationPlay(subject, mode, **keywords)
-    with ended(play):
-        happens(play)
+    run(EVENTS[name], EvaluationPlay, subject, mode)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.events import Events
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
-from tests.contract.play import NUM_ENVS, SEED, Gate, ended, staggered
+from tests.contract.play import NUM_ENVS, SEED, Gate, run
 from tests.contract.trainers import TRAINERS
 from tests.support.one_thread import one_thread
 
@@ -286,9 +286,4 @@ def pairs():
 @pytest.mark.parametrize("pair", list(pairs()))
 def test_every_step_is_what_the_plain_model_says(pair):
     trainer, name = pair
-    happens, _, keywords = EVENTS[name]
-    if keywords.get("staggered"):
-        keywords = staggered(NUM_ENVS)
-    play = TrainerPlay(trainer, **keywords)
-    with ended(play):
-        happens(play)
+    run(EVENTS[name], TrainerPlay, trainer)

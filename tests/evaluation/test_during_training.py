@@ -14,7 +14,7 @@ from cartwheel.wrappers import (
     RecordEpisodeStatistics,
     RecordMetrics,
 )
-from tests.support.cases import Case
+from tests.support.cases import Case, lean
 from tests.support.comparison import assert_identical
 from tests.support.executors import EVERY_KIND, INLINE, NATIVE, PROCESS
 
@@ -22,10 +22,6 @@ MODES = ["next_step", "same_step", "disabled"]
 POLE = Case("CartPole-v1", {"max_episode_steps": 500})
 PENDULUM = Case("Pendulum-v1", {"max_episode_steps": 200})
 RULES = {"max_episode_steps": 30}
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(np.int64)
 
 
 def push(observations):

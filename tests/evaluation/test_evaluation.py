@@ -15,18 +15,11 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 import cartwheel
 from cartwheel import envpool
 from cartwheel.vector.infos import SUCCESS, outcomes
+from tests.support.cases import lean
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.evaluations import MODES, WordEnv, every_kind
 from tests.support.executors import INLINE, PROCESS
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    alone,
-    follow_luck,
-    lotteries,
-    same,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, alone, follow_luck, lotteries, same
 
 
 def in_gymnasium(env_fns, autoreset_mode):
@@ -77,9 +70,6 @@ def test_a_policy_gets_the_same_arguments_in_every_mode_and_executor(build_with)
 
 @pytest.mark.parametrize("mode", MODES)
 def test_native_rows_play_the_same_episodes_in_every_mode(build_with, mode):
-    def lean(observations):
-        return (observations[:, 2] > 0).astype(np.int64)
-
     expected = cartwheel.evaluate(
         build_with(gym.vector.SyncVectorEnv, [lambda: gym.make("CartPole-v1")] * 7),
         lean,
@@ -194,9 +184,6 @@ def test_wrapped_environments_are_evaluated_too(build_with, mode):
 
 
 def test_a_pool_of_envpool_is_evaluated_too(build_with):
-    def lean(observations):
-        return (observations[:, 2] > 0).astype(np.int64)
-
     pool = build_with(envpool.make_gymnasium, "CartPole-v1", num_envs=3)
     native = build_with(cartwheel.NativeVectorEnv, "CartPole-v1", 3)
     of_pool, of_native = (

@@ -10,6 +10,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import mujoco, wrappers
+from tests.support.cases import lean
 from tests.support.environments import Untouched, transcripts
 from tests.support.evaluations import (
     MODES,
@@ -23,20 +24,10 @@ from tests.support.evaluations import (
 )
 from tests.support.executors import EVERY_NATIVE, INLINE, PROCESS, THREAD
 from tests.support.gates import GatedEnv
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    follow_luck,
-    lotteries,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, follow_luck, lotteries
 
 KINDS = list(every_kind())
 FREE = {"order": "free"}
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(np.int64)
 
 
 @pytest.mark.parametrize("build", KINDS)

@@ -2,26 +2,17 @@
 # ruff: noqa: ARG001, ARG005 (signatures are Gymnasium's)
 
 import itertools
-import os
-import signal
 from functools import partial
 
 import numpy as np
 import pytest
 
 import cartwheel
-from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.evaluations import assert_at_rest, assert_equal, in_lockstep, kept_time, ones
+from tests.support.environments import transcripts
+from tests.support.evaluations import HopelessEnv, assert_at_rest, assert_equal, in_lockstep, ones
 from tests.support.executors import INLINE, PROCESS, THREAD
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
-from tests.support.lotteries import (
-    EPISODES,
-    NUM_ENVS,
-    SEED,
-    LotteryEnv,
-    follow_luck,
-    lotteries,
-)
+from tests.support.lotteries import EPISODES, NUM_ENVS, SEED, LotteryEnv, follow_luck, lotteries
 from tests.support.repetitions import times
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -56,60 +47,6 @@ def test_failures_are_dropped_and_counted_as_in_lockstep(build_with, executor, m
     assert len(set(free.failures.tolist())) > 2
 
 
-class KillingEnv(TranscriptEnv):
-    """If a file exists, removes it and kills its process, in the third step or in a reset."""
-
-    def __init__(self, length, path, where):
-        super().__init__(length)
-        self.path, self.where = path, where
-
-    def reset(self, *, seed=None, options=None):
-        self._may_die("reset", is_time=self.episodes > 0)
-        return super().reset(seed=seed, options=options)
-
-    def step(self, action):
-        self._may_die("step", is_time=self.t == 2)
-        return super().step(action)
-
-    def _may_die(self, where, *, is_time):
-        if is_time and where == self.where and self.path.exists():
-            self.path.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("where", ["step", "reset"])
-@pytest.mark.parametrize("mode", MODES)
-def test_episodes_that_died_with_their_worker_are_played_again(build_with, mode, where, tmp_path):
-    path = tmp_path / "kill"
-    path.touch()
-    lengths = [2, 4, 3, 5, 6]  # rows 3 and 4 share a worker
-    envs = build_with(
-        PROCESS,
-        [*transcripts(*lengths[:4]), partial(KillingEnv, 6, path, where)],
-        autoreset_mode=mode,
-        on_worker_death="restart",
-    )
-    evaluation = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=3, recurrent=True, **FREE)
-    assert not path.exists()
-    assert evaluation.lengths.tolist() == [[length] * 3 for length in lengths]
-    assert evaluation.returns.tolist() == evaluation.lengths.tolist()
-    assert evaluation.terminated.all()
-    assert not evaluation.failures[:3].any()
-    if where == "step":
-        assert evaluation.failures[4] == 1
-    assert_at_rest(envs)
-
-
-class HopelessEnv(TranscriptEnv):
-    """Fails in the second step of each episode."""
-
-    def step(self, action):
-        if self.t == 1:
-            raise ArithmeticError("lost a wheel")
-        return super().step(action)
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_that_always_fails_is_given_up(build_with, mode):
@@ -119,7 +56,7 @@ def test_an_environment_that_always_fails_is_given_up(build_with, mode):
     ):
         envs = build_with(
             THREAD,
-            [*transcripts(3), partial(HopelessEnv, 5), *transcripts(3, 4)],
+            [*transcripts(3), HopelessEnv, *transcripts(3, 4)],
             autoreset_mode=mode,
             on_error="restart",
             max_restarts=limit,

@@ -181,9 +181,7 @@ def test_success_is_counted_once_where_terminations_are_ignored():
     found = {}
     for ignored in (False, True):
         envs = INLINE(
-            [partial(TerminatingEnv, *said)] * 2,
-            max_episode_steps=5,
-            ignore_terminations=ignored,
+            [partial(TerminatingEnv, *said)] * 2, max_episode_steps=5, ignore_terminations=ignored
         )
         found[ignored] = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
         envs.close()

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel.evaluation.result import mean_interval
 from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.evaluations import kept_time
+from tests.support.evaluations import HopelessEnv, assert_at_rest, kept_time
 from tests.support.executors import INLINE, PROCESS, THREAD
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -123,45 +123,69 @@ def test_without_failures_the_summary_does_not_mention_them():
 
 
 class KillingEnv(TranscriptEnv):
-    """If a file exists, removes it and kills its process in the third step of an episode.
+    """If a file exists, removes it and kills its process, in the third step or in a reset.
 
     Without a path nothing is killed.
     """
 
-    def __init__(self, length, path=None):
+    def __init__(self, length, path=None, where="step"):
         super().__init__(length)
-        self.path = path
+        self.path, self.where = path, where
+
+    def reset(self, *, seed=None, options=None):
+        self._may_die("reset", is_time=self.episodes > 0)
+        return super().reset(seed=seed, options=options)
 
     def step(self, action):
-        if self.path is not None and self.t == 2 and self.path.exists():
+        self._may_die("step", is_time=self.t == 2)
+        return super().step(action)
+
+    def _may_die(self, where, *, is_time):
+        if is_time and where == self.where and self.path is not None and self.path.exists():
             self.path.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().step(action)
 
 
 def wrapped_processes(env_fns, **keywords):
     return gym.vector.VectorWrapper(PROCESS(env_fns, **keywords))
 
 
-@pytest.mark.parametrize("build", [PROCESS, wrapped_processes], ids=named)
+@pytest.mark.parametrize(
+    ("build", "order", "where"),
+    [
+        (PROCESS, "lockstep", "step"),
+        (wrapped_processes, "lockstep", "step"),
+        (PROCESS, "free", "step"),
+        (PROCESS, "free", "reset"),
+    ],
+    ids=named,
+)
 @pytest.mark.parametrize("mode", MODES)
-def test_episodes_that_died_with_their_worker_are_played_again(mode, build, tmp_path):
+def test_episodes_that_died_with_their_worker_are_played_again(build, order, where, mode, tmp_path):
     path = tmp_path / "kill"
     path.touch()
     lengths = [2, 4, 3, 5, 6]
     env_fns = transcripts(*lengths[:4])  # rows 3 and 4 share a worker
     envs = build(
-        [*env_fns, partial(KillingEnv, 6, path)], autoreset_mode=mode, on_worker_death="restart"
+        [*env_fns, partial(KillingEnv, 6, path, where)],
+        autoreset_mode=mode,
+        on_worker_death="restart",
     )
-    evaluation = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=3, recurrent=True)
+    policy = {"policy": kept_time(5), "recurrent": True, "order": order}
+    evaluation = cartwheel.evaluate(envs, episodes_per_env=3, **policy)
     assert not path.exists()
     assert evaluation.lengths.tolist() == [[length] * 3 for length in lengths]
     assert evaluation.returns.tolist() == evaluation.lengths.tolist()
     assert evaluation.terminated.all()
     assert not evaluation.truncated.any()
-    assert evaluation.failures.tolist() == [0, 0, 0, 1, 1]
+    assert not evaluation.failures[:3].any()
+    if where == "step":
+        assert evaluation.failures[4] == 1
+    if order == "lockstep":  # otherwise row 3 may rest when its worker dies
+        assert evaluation.failures[3] == 1
+    assert_at_rest(envs)
     # Nothing remains from the first evaluation.
-    again = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=2, recurrent=True)
+    again = cartwheel.evaluate(envs, episodes_per_env=2, **policy)
     assert again.lengths.tolist() == [[length] * 2 for length in lengths]
     assert not again.failures.any()
     envs.close()
@@ -196,21 +220,6 @@ def test_a_worker_that_dies_between_two_steps_is_noticed(mode):
     assert evaluation.failures.tolist() == [1, 1, 0, 0]
     assert asked[-1] == [0, 1]
     envs.close()
-
-
-class HopelessEnv(TranscriptEnv):
-    """Fails in the second step of each episode."""
-
-    def __init__(self, *, kills=False):
-        super().__init__(5)
-        self.kills = kills
-
-    def step(self, action):
-        if self.t == 1:
-            if self.kills:
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise ArithmeticError("lost a wheel")
-        return super().step(action)
 
 
 @pytest.mark.parametrize("build", [INLINE, PROCESS, wrapped], ids=named)

@@ -20,22 +20,18 @@ from tests.support.comparison import assert_identical
 from tests.support.oracle import MODE, N, S, assert_like
 
 IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
+
+
+def with_prefix(make, prefix="cartwheel/"):
+    return lambda env_id, *args, **keywords: make(f"{prefix}{env_id}", *args, **keywords)
+
+
 MAKERS = {
-    "cartwheel.make_vec": lambda env_id, *args, **keywords: cartwheel.make_vec(
-        f"cartwheel/{env_id}", *args, **keywords
-    ),
-    "gym.make_vec": lambda env_id, *args, **keywords: gym.make_vec(
-        f"cartwheel/{env_id}", *args, **keywords
-    ),
-    "gym.make_vec with a module": lambda env_id, *args, **keywords: gym.make_vec(
-        f"cartwheel:cartwheel/{env_id}", *args, **keywords
-    ),
-    "cartwheel.make_vec with a module": lambda env_id, *args, **keywords: cartwheel.make_vec(
-        f"cartwheel:cartwheel/{env_id}", *args, **keywords
-    ),
-    "the class": lambda env_id, *args, **keywords: cartwheel.NativeVectorEnv(
-        f"cartwheel/{env_id}", *args, **keywords
-    ),
+    "cartwheel.make_vec": with_prefix(cartwheel.make_vec),
+    "gym.make_vec": with_prefix(gym.make_vec),
+    "gym.make_vec with a module": with_prefix(gym.make_vec, "cartwheel:cartwheel/"),
+    "cartwheel.make_vec with a module": with_prefix(cartwheel.make_vec, "cartwheel:cartwheel/"),
+    "the class": with_prefix(cartwheel.NativeVectorEnv),
 }
 MAKE = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 BY_ID = pytest.mark.parametrize("make", list(MAKERS.values())[:4], ids=list(MAKERS)[:4])

@@ -10,11 +10,20 @@ from tests.support import repetitions
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
 from tests.support.recordings import assert_recorded, expected_episodes, recorded_episodes
-from tests.support.wrapping import N, S, Script, alone, assert_traces, build, drive, settings_of
+from tests.support.wrapping import (
+    FAILING,
+    SCRIPT,
+    N,
+    S,
+    alone,
+    assert_traces,
+    build,
+    drive,
+    settings_of,
+)
 
 #: Settings of processes, with ``--full``.
 FEW = ((N, "send"), (S, "mask"))
-SCRIPT = Script(steps=12, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
 def record(envs, folder, **keywords):
@@ -75,20 +84,16 @@ def test_a_step_whose_final_observation_was_lost_is_not_written(tmp_path, trunca
 
 
 def test_failed_steps_are_not_written(tmp_path):
-    script = Script(
-        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
-    )
     for number, (kind, mode, way, keywords) in enumerate(settings("failing")):
-        if kind != "sync":
-            folder = tmp_path / str(number)
-            envs = build(kind, "failing", mode, on_error="restart", **keywords)
-            space = envs.single_action_space
-            driven = drive(record(envs, folder), script, way)
-            rows = recorded_episodes(folder, 3)
-            assert_recorded(rows, expected_episodes(driven, script, space))
-            # After a failure the environment is another one, with an unknown seed.
-            assert [about["row_seed"] for _, about in rows[0]][:1] == [1]
-            assert rows[0][-1][1]["row_seed"] is None
+        folder = tmp_path / str(number)
+        envs = build(kind, "failing", mode, **keywords)
+        space = envs.single_action_space
+        driven = drive(record(envs, folder), FAILING, way)
+        rows = recorded_episodes(folder, 3)
+        assert_recorded(rows, expected_episodes(driven, FAILING, space))
+        # After a failure the environment is another one, with an unknown seed.
+        assert [about["row_seed"] for _, about in rows[0]][:1] == [1]
+        assert rows[0][-1][1]["row_seed"] is None
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])

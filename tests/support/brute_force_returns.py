@@ -26,11 +26,8 @@ class Run:
         )
         self.kept = [1] * len(run)
         if steps[-1] == len(episode) - 1:
-            self.kept[-1] = {
-                "truncated": not episode.terminated,
-                "always": 1,
-                "never": 0,
-            }[bootstrap]
+            kept = {"truncated": not episode.terminated, "always": 1, "never": 0}
+            self.kept[-1] = kept[bootstrap]
 
     def __len__(self):
         return len(self.rewards)

@@ -75,6 +75,13 @@ class NullEnv(gym.Env):
 
 #: Most promises are tested with this environment.
 POLE = Case("CartPole-v1")
+
+
+def lean(observations):
+    """A policy for ``CartPole-v1``: pushes to where the pole leans."""
+    return (observations[:, 2] > 0).astype(np.int64)
+
+
 #: Environments with short episodes, by nature or by a step limit: with infos and without, with
 #: scalar, array and tuple observations.
 SHORT = [

@@ -10,12 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Text, Tuple
-from gymnasium.vector.utils import (
-    batch_space,
-    concatenate,
-    create_empty_array,
-    iterate,
-)
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 
 class TranscriptEnv(gym.Env):
@@ -248,13 +243,11 @@ class SleepingEnv(TranscriptEnv):
 
     action_space = Box(0, np.inf, (), np.float64)
 
-    def __init__(self, reset_s=0.0):
+    def __init__(self):
         super().__init__(length=1000)
-        self.reset_s = reset_s
 
     def reset(self, *, seed=None, options=None):
         started = time.monotonic()
-        time.sleep(self.reset_s)
         obs, _info = super().reset(seed=seed, options=options)
         return obs, {"started": started, "ended": time.monotonic()}
 

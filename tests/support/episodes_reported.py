@@ -54,6 +54,17 @@ def complete_episodes(trace):
     return episodes
 
 
+def without_episodes(traces):
+    """Traces without the reports in their infos."""
+    return [
+        [
+            one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
+            for one in trace
+        ]
+        for trace in traces
+    ]
+
+
 def new_episode():
     return {"return": 0.0, "episode_len": 0, **dict.fromkeys(FLAGS, False)}
 

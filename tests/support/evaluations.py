@@ -1,6 +1,8 @@
 """Policies for evaluations, and comparisons of their results."""
 
 import functools
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -38,6 +40,21 @@ class WordEnv(TranscriptEnv):
 
     def observe(self):
         return "abc"[self.t % 3] * self.length, super().observe()
+
+
+class HopelessEnv(TranscriptEnv):
+    """Fails in the second step of each episode."""
+
+    def __init__(self, *, kills=False):
+        super().__init__(5)
+        self.kills = kills
+
+    def step(self, action):
+        if self.t == 1:
+            if self.kills:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ArithmeticError("lost a wheel")
+        return super().step(action)
 
 
 def ones(observations):

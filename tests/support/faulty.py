@@ -4,7 +4,6 @@ import ctypes
 import os
 import resource
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -42,63 +41,24 @@ class FaultyBaseError(BaseException):
     """Not a subclass of ``Exception``."""
 
 
-def _raise_value_error():
-    raise ValueError("boom", 7)
+def _raising(make, *args):
+    """A function that raises a new exception."""
 
+    def _raise():
+        raise make(*args)
 
-def _raise_two_arguments():
-    raise TwoArgumentsError("salt", "pepper")
-
-
-def _raise_unpicklable():
-    raise UnpicklableError("holds a lock")
-
-
-def _raise_refusing():
-    raise RefusesToPickleError("refuses")
-
-
-def _raise_unprintable():
-    raise UnprintableError("unprintable")
-
-
-def _raise_base_exception():
-    raise FaultyBaseError("not an Exception")
-
-
-def _raise_system_exit():
-    sys.exit(3)
-
-
-def _raise_keyboard_interrupt():
-    raise KeyboardInterrupt
+    return _raise
 
 
 def _raise_chained():
     try:
-        _raise_value_error()
+        _raising(ValueError, "boom", 7)()
     except ValueError as error:
         raise RuntimeError("the outer one") from error
 
 
-def _raise_long_message():
-    raise ValueError("x" * 5_000_000)
-
-
-def _raise_recursion():
-    _raise_recursion()
-
-
-def _exit_0():
-    os._exit(0)
-
-
-def _exit_3():
-    os._exit(3)
-
-
-def _kill():
-    os.kill(os.getpid(), signal.SIGKILL)
+def _recurse():
+    _recurse()
 
 
 def _crash():
@@ -113,10 +73,6 @@ def _hang():
 def _spin():
     while True:
         pass
-
-
-def _hold_the_gil():
-    ctypes.PyDLL(None).sleep(3600)
 
 
 def limit_memory():
@@ -139,24 +95,24 @@ def starve():
 
 FAULTS = {
     "none": lambda: None,
-    "value error": _raise_value_error,
-    "two arguments": _raise_two_arguments,
-    "unpicklable": _raise_unpicklable,
-    "refusing": _raise_refusing,
-    "unprintable": _raise_unprintable,
-    "base exception": _raise_base_exception,
-    "system exit": _raise_system_exit,
-    "keyboard interrupt": _raise_keyboard_interrupt,
+    "value error": _raising(ValueError, "boom", 7),
+    "two arguments": _raising(TwoArgumentsError, "salt", "pepper"),
+    "unpicklable": _raising(UnpicklableError, "holds a lock"),
+    "refusing": _raising(RefusesToPickleError, "refuses"),
+    "unprintable": _raising(UnprintableError, "unprintable"),
+    "base exception": _raising(FaultyBaseError, "not an Exception"),
+    "system exit": _raising(SystemExit, 3),
+    "keyboard interrupt": _raising(KeyboardInterrupt),
     "chained": _raise_chained,
-    "long message": _raise_long_message,
-    "recursion": _raise_recursion,
-    "exit 0": _exit_0,
-    "exit 3": _exit_3,
-    "kill": _kill,
+    "long message": lambda: _raising(ValueError, "x" * 5_000_000)(),
+    "recursion": _recurse,
+    "exit 0": lambda: os._exit(0),
+    "exit 3": lambda: os._exit(3),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "crash": _crash,
     "hang": _hang,
     "spin": _spin,
-    "hold the GIL": _hold_the_gil,
+    "hold the GIL": lambda: ctypes.PyDLL(None).sleep(3600),
 }
 
 
@@ -221,14 +177,10 @@ class FailingAutoresetEnv(FaultyEnv):
 
 
 class UnclosableEnv(FaultyEnv):
-    """Commits a fault when it is closed."""
-
-    def __init__(self, row=0, *, name="value error"):
-        super().__init__(row)
-        self.name = name
+    """Raises when it is closed."""
 
     def close(self):
-        self.commit(self.name)
+        self.commit("value error")
 
 
 def build_faulty(row, name):

@@ -100,10 +100,7 @@ HOLDERS = {
     "an iterator": (lambda array: array.flat, np.array),
     "memoryview": (memoryview, np.asarray),
     "its part": (lambda array: memoryview(array)[1:], np.asarray),
-    "bytes of ctypes": (
-        lambda array: (ctypes.c_char * array.nbytes).from_buffer(array),
-        bytes_of,
-    ),
+    "bytes of ctypes": (lambda array: (ctypes.c_char * array.nbytes).from_buffer(array), bytes_of),
     "a buffer of pickle": (pickle.PickleBuffer, bytes_of),
     "DLPack": (np.from_dlpack, np.asarray),
     "an interface": (lambda array: Interface(array.__array_struct__), np.asarray),

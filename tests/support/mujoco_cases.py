@@ -192,10 +192,7 @@ MUJOCO_VARIANTS = [
         reset_noise_scale=0.02,
     ),
     case(
-        "InvertedDoublePendulum",
-        "truncation",
-        xml_file=model("double_pole"),
-        max_episode_steps=5,
+        "InvertedDoublePendulum", "truncation", xml_file=model("double_pole"), max_episode_steps=5
     ),
     case("InvertedPendulum", "termination", frame_skip=1, reset_noise_scale=0.1),
     case(

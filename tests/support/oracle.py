@@ -14,6 +14,12 @@ def flags(*values):
     return np.array(values, np.bool_)
 
 
+def objects(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
 def batched(rows):
     """The infos of all rows, batched by Gymnasium."""
     oracle, infos = VectorEnv(), {}

@@ -1,7 +1,6 @@
 """The expected episodes of a recorder, from traces of the environments, and its files."""
 
 import json
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -74,10 +73,10 @@ def _read(node):
     return {name: _read(node[name]) for name in node}
 
 
-def recorded_episodes(folder, num_envs, name="demo"):
+def recorded_episodes(folder, num_envs):
     """The episodes of each row in ManiSkill's files, with their metadata."""
-    arrays = read_h5(Path(folder) / f"{name}.h5")
-    about = json.loads((Path(folder) / f"{name}.json").read_text())["episodes"]
+    arrays = read_h5(folder / "demo.h5")
+    about = json.loads((folder / "demo.json").read_text())["episodes"]
     assert [one["episode_id"] for one in about] == list(range(len(arrays)))
     rows = [[] for _ in range(num_envs)]
     for one in about:

@@ -157,7 +157,7 @@ async def sent(envs, row):
         await asyncio.sleep(0.001)
 
 
-async def turns(number=3):
-    """Lets the loop turn so often."""
-    for _ in range(number):
+async def turns():
+    """Lets the loop turn some times."""
+    for _ in range(3):
         await asyncio.sleep(0)

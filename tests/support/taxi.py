@@ -51,8 +51,5 @@ class Taxi(TaxiEnv):
 
 if "Taxi-v4" not in gym.registry:
     gym.register(
-        "Taxi-v4",
-        entry_point="tests.support.taxi:Taxi",
-        reward_threshold=8,
-        max_episode_steps=200,
+        "Taxi-v4", entry_point="tests.support.taxi:Taxi", reward_threshold=8, max_episode_steps=200
     )

@@ -14,12 +14,7 @@ from tensordict import TensorDict  # noqa: E402 - see below
 from torchrl._utils import seed_generator  # noqa: E402
 from torchrl.collectors import Collector, MultiCollector  # noqa: E402
 from torchrl.data import Unbounded  # noqa: E402
-from torchrl.envs import (  # noqa: E402
-    GymWrapper,
-    SerialEnv,
-    default_info_dict_reader,
-    transforms,
-)
+from torchrl.envs import GymWrapper, SerialEnv, default_info_dict_reader, transforms  # noqa: E402
 
 from cartwheel.torchrl import CartwheelEnv  # noqa: E402
 

@@ -190,6 +190,17 @@ class Script:
         return _samples(space, self.seed, row, self.steps + 1)[min(number, self.steps)]
 
 
+#: What most tests do.
+SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
+#: With ``"failing"``.
+FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
+
+
+def script_of(environment):
+    """The one of the two that fits an environment."""
+    return FAILING if environment == "failing" else SCRIPT
+
+
 _SAMPLES: dict[tuple[Any, ...], list[Any]] = {}
 
 
@@ -616,11 +627,13 @@ def settings_of(environment):
 
     With ``--full`` these are all combinations. By default each way, each mode and each kind is met;
     which of them meet depends on the environment, and those of two environments together have each
-    way in each mode.
+    way in each mode. ``"failing"`` has no setting of Gymnasium's kind, which does not replace what
+    fails.
     """
     *kinds, _ = kinds_of(environment)
     first = list(ENVIRONMENTS).index(environment)
-    for kind in kinds_of(environment):
+    fails = environment == "failing"
+    for kind in kinds if fails else kinds_of(environment):
         for number, mode in enumerate(MODES):
             for turn, way in enumerate(ways_of(kind, mode), first + number):
                 if kind == "sync":
@@ -630,7 +643,9 @@ def settings_of(environment):
                     has_turn = is_met and kind == kinds[(turn // 2 + number) % len(kinds)]
                 if not (has_turn or repetitions.full):
                     continue
-                keywords = {"on_done": "freeze"} if way == "freeze" else {}
+                keywords = {"on_error": "restart", "max_restarts": None} if fails else {}
+                if way == "freeze":
+                    keywords["on_done"] = "freeze"
                 if way == "send" and kind != "process":  # one start of processes less
                     keywords["batch_size"] = 2
                 yield kind, mode, way, keywords

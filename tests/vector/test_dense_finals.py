@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Graph, Text
 from gymnasium.vector import SyncVectorEnv
-from gymnasium.vector.utils import iterate
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 import cartwheel
 from cartwheel.testing import check_vector_env
@@ -25,10 +25,23 @@ from tests.support.environments import (
     transcripts,
 )
 from tests.support.executors import EVERY_KIND, INLINE, NATIVE, SHORT_ROWS
-from tests.support.finals import dense
 from tests.support.oracle import D, N, S
 
 DENSE = {"autoreset_mode": S, "final_obs": "dense"}
+
+
+def dense(envs, result):
+    """The result of a step of ``envs`` with dense final observations, from one with objects."""
+    observations, rewards, terminations, truncations, infos = deepcopy(result)
+    over = terminations | truncations
+    rows = list(iterate(envs.observation_space, observations))
+    for row in np.flatnonzero(over):
+        rows[row] = infos["final_obs"][row]
+    space = envs.single_observation_space
+    finals = concatenate(space, rows, create_empty_array(space, len(rows)))
+    infos |= {"final_obs": finals, "_final_obs": over, "_final_info": over.copy()}
+    infos.setdefault("final_info", {})
+    return observations, rewards, terminations, truncations, infos
 
 
 def assert_dense_steps(envs, oracle, steps):

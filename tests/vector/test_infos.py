@@ -16,7 +16,7 @@ import cartwheel
 from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppets, transcripts
 from tests.support.executors import EXECUTORS
-from tests.support.oracle import batched, outcome
+from tests.support.oracle import batched, objects, outcome
 from tests.support.processes import resident_kib
 from tests.support.repetitions import times
 
@@ -137,12 +137,6 @@ def test_the_table_of_the_contract_holds_literally(build):
     envs = build(scalar_puppets(2))
     envs.reset()
     first, both = np.array([True, False]), np.array([True, True])
-
-    def objects(*values):
-        array = np.empty(2, object)
-        array[:] = values
-        return array
-
     for rows, expected in [
         ([{"a": 1}, {"a": 2.7}], {"a": np.array([1, 2]), "_a": both}),
         ([{"a": 1.5}, {"a": 2}], {"a": np.array([1.5, 2.0]), "_a": both}),

@@ -332,8 +332,5 @@ def test_recorded_resets_show_seeds_and_options():
     envs.reset(seed=3)
     envs.next_reset(seed=8, options={"a": 1}, env_index=[1])
     envs.step(np.zeros(2, int))
-    assert envs.get_attr("resets") == (
-        [(3, None), (None, None)],
-        [(4, None), (9, {"a": 1})],
-    )
+    assert envs.get_attr("resets") == ([(3, None), (None, None)], [(4, None), (9, {"a": 1})])
     envs.close()

@@ -75,11 +75,7 @@ def test_every_row_draws_the_same_numbers_as_in_gymnasium_from_any_seed(build_an
 
 @pytest.mark.parametrize(
     ("seed", "number"),
-    [
-        (np.int64(3), 3),
-        (np.array([3, 4, 5]), [3, 4, 5]),
-        ([np.uint8(3), None, 5], [3, None, 5]),
-    ],
+    [(np.int64(3), 3), (np.array([3, 4, 5]), [3, 4, 5]), ([np.uint8(3), None, 5], [3, None, 5])],
     ids=repr,
 )
 def test_numpy_integers_are_valid_seeds(build_any, seed, number):

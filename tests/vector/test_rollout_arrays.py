@@ -147,10 +147,7 @@ def test_some_rows_cannot_be_stepped_alone_while_a_rollout_is_recorded(build_any
     oracle.reset(seed=1)
     envs.reset(seed=1)
     rollout = envs.rollout(2)
-    steps = [
-        lambda: envs.send([0, 0, 0], [0, 1, 2]),
-        lambda: envs.step([0], env_index=[1]),
-    ]
+    steps = [lambda: envs.send([0, 0, 0], [0, 1, 2]), lambda: envs.step([0], env_index=[1])]
     resets = [envs.send_reset, lambda: envs.reset(options={"env_index": [0]})]
     expected = []
     for done, refused in enumerate([steps + resets, steps]):

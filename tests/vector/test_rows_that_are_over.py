@@ -43,10 +43,7 @@ def test_a_row_that_is_over_is_not_stepped(build_any):
 
 @pytest.mark.parametrize(
     "case",
-    [
-        Case("CartPole-v1", {"max_episode_steps": 1}),
-        Case("Null-v0", {"episode_steps": 1}),
-    ],
+    [Case("CartPole-v1", {"max_episode_steps": 1}), Case("Null-v0", {"episode_steps": 1})],
     ids=["truncated", "terminated"],
 )
 def test_every_row_that_is_over_is_named(build_any, case):

@@ -19,11 +19,7 @@ POLE = Case("CartPole-v1", {"max_episode_steps": 7})
 
 @pytest.mark.parametrize(
     "wrap",
-    [
-        lambda envs: envs,
-        RecordEpisodeStatistics,
-        gym.wrappers.vector.RecordEpisodeStatistics,
-    ],
+    [lambda envs: envs, RecordEpisodeStatistics, gym.wrappers.vector.RecordEpisodeStatistics],
     ids=["bare", "in ours", "in Gymnasium's"],
 )
 @pytest.mark.parametrize("mode", [N, S], ids=lambda mode: mode.value)

@@ -210,11 +210,7 @@ class HalfMethods(PlainWalkEnv):
 @pytest.mark.parametrize(
     ("env_fn", "error", "words"),
     [
-        (
-            PlainWalkEnv,
-            ValueError,
-            r"row 1, .*PlainWalkEnv, .* no method `get_state`. Give",
-        ),
+        (PlainWalkEnv, ValueError, r"row 1, .*PlainWalkEnv, .* no method `get_state`. Give"),
         (HalfMethods, ValueError, r"row 1, .*HalfMethods, .* no method `set_state`. Give it"),
         (
             TwoArguments,

@@ -26,12 +26,7 @@ from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE, PROCESS
 from tests.support.oracle import S
 from tests.support.runs import stepped
-from tests.support.stateful import (
-    OneArgument,
-    PlainWalkEnv,
-    WalkEnv,
-    walk,
-)
+from tests.support.stateful import OneArgument, PlainWalkEnv, WalkEnv, walk
 from tests.vector.test_states import KINDS, TwoArguments, actions_of
 
 

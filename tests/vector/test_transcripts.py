@@ -11,7 +11,7 @@ import cartwheel
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
-from tests.support.oracle import MODE, flags
+from tests.support.oracle import MODE, flags, objects
 
 T, F = True, False
 ACTIONS = np.array([1, 2])
@@ -19,12 +19,6 @@ ACTIONS = np.array([1, 2])
 
 def ints(*values):
     return np.array(values, np.int64)
-
-
-def objects(*values):
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 def observations(*values):
@@ -47,28 +41,21 @@ def resets(*episodes, options="None"):
     }
 
 
-def final(row, value):
-    """``final_obs`` and ``final_info`` where only this row of two is over."""
-    mask = flags(row == 0, row == 1)
-    obs = np.array([value], np.float32)
+def finals(*values):
+    """``final_obs`` and ``final_info`` of rows that are over; 0 where a row is not."""
+    mask = ints(*values) > 0
     return {
-        "final_obs": objects(*[obs if over else None for over in mask]),
+        "final_obs": objects(*[observations(value)[0] if value else None for value in values]),
         "_final_obs": mask,
-        "final_info": {"t": ints(*np.where(mask, value, 0)), "_t": mask},
+        "final_info": steps(*values),
         "_final_info": mask,
     }
 
 
 def assert_frame(result, *, obs, rewards, over=(F, F), infos, truncates=False):
     terminations, truncations = (flags(F, F), flags(*over))[:: 1 if truncates else -1]
-    expected = (
-        observations(*obs),
-        np.array(rewards, np.float64),
-        terminations,
-        truncations,
-        infos,
-    )
-    assert_identical(result, expected)
+    rewards = np.array(rewards, np.float64)
+    assert_identical(result, (observations(*obs), rewards, terminations, truncations, infos))
 
 
 def assert_reset(result, *, obs, infos):
@@ -106,24 +93,12 @@ def test_same_step_resets_a_row_in_its_last_step(build_everywhere, truncates):
     check = checks(envs, truncates)
     assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
     check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
-    check(
-        obs=[0, 2],
-        rewards=[1, 2],
-        over=[T, F],
-        infos=final(row=0, value=2) | resets(2, 0) | steps(0, 2),
-    )
-    check(
-        obs=[1, 0],
-        rewards=[1, 2],
-        over=[F, T],
-        infos=steps(1, 0) | final(row=1, value=3) | resets(0, 2),
-    )
-    check(
-        obs=[0, 1],
-        rewards=[1, 2],
-        over=[T, F],
-        infos=final(row=0, value=2) | resets(3, 0) | steps(0, 1),
-    )
+    infos = finals(2, 0) | resets(2, 0) | steps(0, 2)
+    check(obs=[0, 2], rewards=[1, 2], over=[T, F], infos=infos)
+    infos = steps(1, 0) | finals(0, 3) | resets(0, 2)
+    check(obs=[1, 0], rewards=[1, 2], over=[F, T], infos=infos)
+    infos = finals(2, 0) | resets(3, 0) | steps(0, 1)
+    check(obs=[0, 1], rewards=[1, 2], over=[T, F], infos=infos)
 
 
 @ENDINGS
@@ -215,19 +190,8 @@ def test_same_step_with_a_mask_restarts_only_its_rows(build_everywhere):
     options = {"reset_mask": flags(T, F)}
     assert_reset(envs.reset(options=options), obs=[0, 1], infos=resets(2, 0, options="{}"))
     assert_frame(envs.step(ACTIONS), obs=[1, 2], rewards=[1, 2], infos=steps(1, 2))
-    assert_frame(
-        envs.step(ACTIONS),
-        obs=[0, 0],
-        rewards=[1, 2],
-        over=[T, T],
-        infos={
-            "final_obs": objects(np.array([2], np.float32), np.array([3], np.float32)),
-            "_final_obs": flags(T, T),
-            "final_info": {"t": ints(2, 3), "_t": flags(T, T)},
-            "_final_info": flags(T, T),
-        }
-        | resets(3, 2),
-    )
+    infos = finals(2, 3) | resets(3, 2)
+    assert_frame(envs.step(ACTIONS), obs=[0, 0], rewards=[1, 2], over=[T, T], infos=infos)
 
 
 def test_episodes_of_one_step_alternate_between_steps_and_resets(build_everywhere):
@@ -242,34 +206,17 @@ def test_episodes_of_one_step_end_in_every_step_of_same_step(build_everywhere):
     envs = build_everywhere(transcripts(1, 1), autoreset_mode="SameStep")
     envs.reset()
     for episode in range(2, 6):
-        assert_frame(
-            envs.step(ACTIONS),
-            obs=[0, 0],
-            rewards=[1, 2],
-            over=[T, T],
-            infos={
-                "final_obs": objects(np.array([1], np.float32), np.array([1], np.float32)),
-                "_final_obs": flags(T, T),
-                "final_info": {"t": ints(1, 1), "_t": flags(T, T)},
-                "_final_info": flags(T, T),
-            }
-            | resets(episode, episode),
-        )
+        infos = finals(1, 1) | resets(episode, episode)
+        assert_frame(envs.step(ACTIONS), obs=[0, 0], rewards=[1, 2], over=[T, T], infos=infos)
 
 
 def test_a_row_may_be_terminated_and_truncated_at_once(build_everywhere):
     envs = build_everywhere(transcripts(1, 2, truncates=True), autoreset_mode="NextStep")
     envs.reset()
     assert_identical(envs.step(ACTIONS)[2:4], (flags(T, F), flags(T, F)))
+    over, infos = flags(F, T), resets(2, 0) | steps(0, 2)
     assert_identical(
-        envs.step(ACTIONS),
-        (
-            observations(0, 2),
-            np.array([0.0, 2.0]),
-            flags(F, T),
-            flags(F, T),
-            resets(2, 0) | steps(0, 2),
-        ),
+        envs.step(ACTIONS), (observations(0, 2), np.array([0.0, 2.0]), over, over, infos)
     )
 
 
@@ -278,11 +225,8 @@ def test_a_mask_of_all_rows_is_a_full_reset(build, mode):
     envs = build_two(build, truncates=False, autoreset_mode=mode)
     for episode in (1, 2, 3):
         options = {"reset_mask": flags(T, T), "x": 1}
-        assert_reset(
-            envs.reset(options=options),
-            obs=[0, 0],
-            infos=resets(episode, episode, options="{'x': 1}"),
-        )
+        infos = resets(episode, episode, options="{'x': 1}")
+        assert_reset(envs.reset(options=options), obs=[0, 0], infos=infos)
         assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
 
 

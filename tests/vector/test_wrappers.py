@@ -204,13 +204,6 @@ def test_statistics_take_a_reset_of_some_rows_for_a_reset_of_all(build_any):
     assert wrapped.episode_lengths.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("mode", [S, D])
-def test_normalizing_observations_is_refused_by_gymnasium(build_any, mode):
-    envs = build_any(CART_POLE, autoreset_mode=mode)
-    oracle = SyncVectorEnv(CART_POLE, autoreset_mode=mode)
-    assert_refused(wrappers.NormalizeObservation, envs, oracle)
-
-
 def test_wrappers_that_write_in_place_reach_no_later_result(build_any):
     """Wrappers clip rewards and transform observations in the arrays that were returned."""
     envs, oracle = build_any(PENDULUM, copy=False), SyncVectorEnv(PENDULUM)

@@ -157,11 +157,7 @@ def test_a_wrong_number_of_slabs_is_refused(build_any, number):
 
 
 def test_numpys_integers_are_integers(build_any):
-    integers = {
-        "num_workers": np.int8(1),
-        "batch_size": np.uint64(2),
-        "max_batches": np.int32(4),
-    }
+    integers = {"num_workers": np.int8(1), "batch_size": np.uint64(2), "max_batches": np.int32(4)}
     envs = build_any([POLE] * 2, **integers)
     assert envs.reset()[0].shape == (2, 4)
 

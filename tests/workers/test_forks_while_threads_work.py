@@ -31,10 +31,7 @@ FILLED_AT_IMPORT = {
 #: From the first use of native code in a thread to the fork; with ``--full``, in smaller steps.
 PAUSES_S = [0.0, 1e-4, *(pytest.param(s, marks=pytest.mark.slow) for s in (2e-5, 5e-5, 2e-4))]
 #: Others: of a feature for tests, and of the tests of authors.
-OF_TESTS = {
-    "cartwheel-engine/src/failpoint.rs",
-    "cartwheel/src/table/guard.rs",
-}
+OF_TESTS = {"cartwheel-engine/src/failpoint.rs", "cartwheel/src/table/guard.rs"}
 #: Static locks that threads take without the interpreter. The thread that forks holds them.
 HELD_AT_FORKS = {
     "cartwheel-mujoco/src/guard.rs": "INSTALLED",

@@ -353,12 +353,7 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     envs = build_workers(CART_POLES, num_workers=2)
     envs.reset(seed=0)
     actions = np.array([1, 0, 1])
-    files = (
-        "vector/base",
-        "workers/channels",
-        "workers/launch",
-        "workers/callbacks",
-    )
+    files = ("vector/base", "workers/channels", "workers/launch", "workers/callbacks")
 
     def check(line):
         assert_in_step(envs, oracle, line)

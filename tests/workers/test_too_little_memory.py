@@ -88,9 +88,5 @@ SHM = {
     ],
 )
 def test_dev_shm_is_not_needed(mounted, tmp_path, context, shm):
-    facts = run(
-        "step_without_room_in_dev_shm",
-        context,
-        inside=mounted(SHM[shm].format(tmp_path)),
-    )
+    facts = run("step_without_room_in_dev_shm", context, inside=mounted(SHM[shm].format(tmp_path)))
     assert facts["bytes"] == {"1 MiB": 1 << 20, "read-only": 4096, "missing": None}[shm]

@@ -65,18 +65,16 @@ def assert_death_is_reported(envs, pids):
 
 @BATCHES
 def test_a_worker_that_dies_in_a_row_that_was_sent_is_named(build_processes, batch_size):
-    envs = build_processes(ROWS, batch_size=batch_size)
+    envs = ready(build_processes(ROWS, batch_size=batch_size))
     pids = envs.get_attr("pid")
-    ready(envs)
     envs.send([0, fault("kill"), 0], [1, 4, 0])
     assert_death_is_reported(envs, pids)
 
 
 @BATCHES
 def test_a_worker_that_is_killed_with_rows_in_flight_is_named(build_processes, batch_size):
-    envs = build_processes(ROWS, batch_size=batch_size)
+    envs = ready(build_processes(ROWS, batch_size=batch_size))
     pids = envs.get_attr("pid")
-    ready(envs)
     envs.send([fault("hang"), 0], [3, 4])
     os.kill(pids[3], signal.SIGKILL)
     assert_death_is_reported(envs, pids)
@@ -84,9 +82,8 @@ def test_a_worker_that_is_killed_with_rows_in_flight_is_named(build_processes, b
 
 @BATCHES
 def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes, batch_size):
-    envs = build_processes(ROWS, batch_size=batch_size)
+    envs = ready(build_processes(ROWS, batch_size=batch_size))
     pids = envs.get_attr("pid")
-    ready(envs)
     os.kill(pids[3], signal.SIGKILL)
     wait_until_gone(pids[3:], timeout_s=5)
     envs.send_reset(options={"env_index": [4]})  # the worker that should get this message is gone
@@ -95,9 +92,8 @@ def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes
 
 def test_rows_of_other_workers_arrive_although_one_died(build_processes):
     """Earlier results are not lost: they are received before the death is reported."""
-    envs = build_processes(ROWS, batch_size=1)
+    envs = ready(build_processes(ROWS, batch_size=1))
     pids = envs.get_attr("pid")
-    ready(envs)
     envs.send([0, 0], [0, 1])
     while len(envs._pool.in_flight()) == 2:
         envs.recv(PATIENCE_S)
@@ -109,9 +105,8 @@ def test_rows_of_other_workers_arrive_although_one_died(build_processes):
 
 @pytest.mark.parametrize("batch_size", [2, 1])
 def test_a_death_is_reported_although_other_rows_keep_arriving(build_processes, batch_size):
-    envs = build_processes(ROWS, batch_size=batch_size)
+    envs = ready(build_processes(ROWS, batch_size=batch_size))
     pids = envs.get_attr("pid")
-    ready(envs)
     envs.send([0, 0, 0, fault("hang")], [0, 1, 2, 4])
     os.kill(pids[4], signal.SIGKILL)
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
@@ -123,9 +118,8 @@ def test_a_death_is_reported_although_other_rows_keep_arriving(build_processes, 
 @pytest.mark.parametrize("name", ["hang", "spin", "hold the GIL"])
 @BATCHES
 def test_a_wait_for_a_hanging_row_ends_at_its_timeout(build_processes, name, batch_size):
-    envs = build_processes(ROWS, batch_size=batch_size)
+    envs = ready(build_processes(ROWS, batch_size=batch_size))
     pids = envs.get_attr("pid")
-    ready(envs)
     envs.send([fault(name)], [3])
     started = time.monotonic()
     with pytest.raises(TimeoutError, match=r"3"):

@@ -18,15 +18,7 @@ from cartwheel.wrappers.base import VectorWrapper
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import MODES, D, N, S, build
 
-FIELDS = [
-    "actions",
-    "rewards",
-    "terminated",
-    "truncated",
-    "valid",
-    "is_first",
-    "final_index",
-]
+FIELDS = ["actions", "rewards", "terminated", "truncated", "valid", "is_first", "final_index"]
 
 
 class Watching(VectorWrapper):

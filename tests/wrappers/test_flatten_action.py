@@ -106,11 +106,7 @@ def test_floating_point_indices_are_rounded_and_the_greatest_one_is_chosen(mode)
     envs.step(np.array([[2.9, 0.2, 0.9, 0.5]] * 3))
     assert_identical(
         received(bare),
-        (
-            np.array([3, 3, 3]),
-            np.array([[0, 1]] * 3, np.int8),
-            np.full((3, 1), 0.5, np.float32),
-        ),
+        (np.array([3, 3, 3]), np.array([[0, 1]] * 3, np.int8), np.full((3, 1), 0.5, np.float32)),
     )
     envs = FlattenAction(bare, "onehot")
     envs.step(np.array([[-3, 0.4, 0.1, 1, 0, -2.0]] * 3))

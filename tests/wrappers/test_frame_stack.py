@@ -1,6 +1,6 @@
 """``FrameStack`` equals Gymnasium's in single environments, to the bit."""
 
-import copy
+import functools
 import re
 
 import gymnasium as gym
@@ -12,24 +12,25 @@ from gymnasium.wrappers import FrameStackObservation
 import cartwheel
 from cartwheel.wrappers import FrameStack
 from tests.support.comparison import assert_identical
+from tests.support.environments import SamplingEnv
 from tests.support.wrapping import (
+    SCRIPT,
     Builds,
     Script,
     alone,
     assert_traces,
     build,
     drive,
+    script_of,
     settings_of,
 )
 
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
-FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
 ENVIRONMENTS = ["pole", "one step", "blackjack", "nested", "images", "failing"]
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_stacks_are_those_of_single_environments(environment):
-    script = FAILING if environment == "failing" else SCRIPT
+    script = script_of(environment)
     expected = {
         padding: alone(
             environment,
@@ -40,10 +41,6 @@ def test_stacks_are_those_of_single_environments(environment):
     }
     with Builds() as built:
         for number, (kind, mode, way, keywords) in enumerate(settings_of(environment)):
-            if environment == "failing":
-                if kind == "sync":
-                    continue  # raises
-                keywords["on_error"] = "restart"
             padding = ("reset", "zero")[number % 2]
             envs = FrameStack(built(kind, environment, mode, **keywords), 3, padding_type=padding)
             traces = drive(envs, script, way, close=False)
@@ -69,32 +66,10 @@ SPACES: dict[str, gym.Space] = {
 SPACES["all"] = Dict({"a": Tuple((SPACES["bounds"], SPACES["number"])), "b": SPACES["bits"]})
 
 
-class Samples(gym.Env):
-    """Observations are samples; episodes of three steps."""
-
-    action_space = Discrete(2)
-
-    def __init__(self, space):
-        self.observation_space = copy.deepcopy(space)
-
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
-        self.steps += 1
-        return self.observation_space.sample(), 0.0, self.steps == 3, False, {}
-
-
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("padding", ["reset", "zero"])
 def test_every_space_of_fixed_shape_is_stacked_as_by_gymnasium(name, padding):
-    def make():
-        return Samples(SPACES[name])
-
+    make = functools.partial(SamplingEnv, SPACES[name], length=3)
     single = FrameStackObservation(make(), 4, padding_type=padding)
     envs = FrameStack(cartwheel.VectorEnv([make] * 2, executor="inline"), 4, padding_type=padding)
     assert envs.single_observation_space == single.observation_space
@@ -107,7 +82,7 @@ def test_every_space_of_fixed_shape_is_stacked_as_by_gymnasium(name, padding):
 
 def test_a_space_without_fixed_shape_is_refused():
     space = Dict({"image": SPACES["bytes"], "text": Text(5)})
-    envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
+    envs = cartwheel.VectorEnv([lambda: SamplingEnv(space)], executor="inline")
     with pytest.raises(TypeError, match="`observations/text` cannot be stacked, because Text"):
         FrameStack(envs, 2)
     envs.close()
@@ -115,7 +90,7 @@ def test_a_space_without_fixed_shape_is_refused():
 
 @pytest.mark.parametrize("space", [Dict(), Dict({"nothing": Tuple(())})], ids=["flat", "nested"])
 def test_a_space_without_arrays_is_refused(space):
-    envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
+    envs = cartwheel.VectorEnv([lambda: SamplingEnv(space)], executor="inline")
     with pytest.raises(TypeError, match=f"{re.escape(str(space))} have no array"):
         FrameStack(envs, 2)
     envs.close()

@@ -175,14 +175,7 @@ def test_every_result_is_a_new_array():
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(keywords, message):
-    usual = {
-        "height": 4,
-        "width": 4,
-        "channels": 3,
-        "out_height": 2,
-        "out_width": 2,
-        "gray": False,
-    }
+    usual = {"height": 4, "width": 4, "channels": 3, "out_height": 2, "out_width": 2, "gray": False}
     with pytest.raises(ValueError, match=re.escape(message)):
         ImagePlan(**{**usual, **keywords})
 

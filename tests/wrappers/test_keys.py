@@ -14,7 +14,7 @@ from cartwheel import wrappers
 from cartwheel.wrappers import FlattenObservation, NormalizeObservation, NormalizeReward
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, SamplingEnv
-from tests.support.wrapping import MODES, N, S, Script, build, drive
+from tests.support.wrapping import MODES, SCRIPT, N, S, Script, build, drive
 
 PARTS = ["walk", "state.0", "state.1", "state.2.clock", "pixels"]
 
@@ -66,7 +66,6 @@ CASES = {
     "FrameStack": ({"stack_size": 3}, PARTS),
     "TransformObservation": ({"func": double}, ["walk", "pixels"]),
 }
-SCRIPT = Script(steps=11, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 import cartwheel
-from cartwheel.wrappers import (
-    AutoresetAdapter,
-    FrameStack,
-    RecordEpisodeStatistics,
-    RecordMetrics,
-)
+from cartwheel.wrappers import AutoresetAdapter, FrameStack, RecordEpisodeStatistics, RecordMetrics
 from cartwheel.wrappers.base import VectorWrapper
 from tests.support.interrupts import interrupted_at
 from tests.support.logged import DEPTH, Caller, Logged, rows_of

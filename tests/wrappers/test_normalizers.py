@@ -10,20 +10,24 @@ from gymnasium.wrappers.utils import RunningMeanStd
 import cartwheel
 from cartwheel.wrappers import FrameStack, NormalizeObservation, NormalizeReward
 from tests.support.normalizing import CLOSE, Observations, Rewards, Witness, moments
-from tests.support.wrapping import MODES, Builds, D, N, S, Script, build, drive, settings_of
-
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
-FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
+from tests.support.wrapping import (
+    MODES,
+    SCRIPT,
+    Builds,
+    D,
+    N,
+    S,
+    build,
+    drive,
+    script_of,
+    settings_of,
+)
 
 
 @pytest.mark.parametrize("name", ["pole", "one step", "pendulum", "images", "failing"])
 def test_every_new_number_counts_once_and_rows_left_alone_stay(name):
     with Builds() as built:
         for kind, mode, way, keywords in settings_of(name):
-            if name == "failing":
-                if kind == "sync":
-                    continue  # raises
-                keywords["on_error"] = "restart"
             witness = Witness(built(kind, name, mode, **keywords))
             envs = NormalizeObservation(NormalizeReward(witness, 0.9, 1e-6), 1e-4)
             observations, rewards = Observations(witness, 1e-4), Rewards(witness, 0.9, 1e-6)
@@ -32,8 +36,7 @@ def test_every_new_number_counts_once_and_rows_left_alone_stay(name):
                 observations.check(result, rows)
                 rewards.check(result, rows)
 
-            script = FAILING if name == "failing" else SCRIPT
-            drive(envs, script, way, check=check, close=False)
+            drive(envs, script_of(name), way, check=check, close=False)
             mean, variance, count = moments(observations.counted, observations.shape)
             np.testing.assert_allclose(envs.obs_rms.mean, mean, rtol=1e-11, atol=1e-13)
             np.testing.assert_allclose(envs.obs_rms.var, variance, rtol=1e-11)
@@ -161,44 +164,6 @@ def test_evaluations_do_not_change_the_moments():
         for name in ("mean", "var", "count"):
             np.testing.assert_array_equal(before[name], after[name])
     envs.close()
-
-
-def zeros(state):
-    """A state of the same form, without what is known."""
-    if isinstance(state, dict):
-        return {name: zeros(part) for name, part in state.items()}
-    return np.zeros_like(state) if isinstance(state, np.ndarray) else state
-
-
-def test_a_state_continues_a_run_to_the_bit():
-    def make():
-        return wrapped(cartwheel.NativeVectorEnv("CartPole-v1", 4))
-
-    def parts(envs):
-        return [envs, envs.env, envs.env.env]
-
-    first, second = make(), make()
-    first.reset(seed=0)
-    actions = [first.action_space.sample() for _ in range(40)]
-    for action in actions[:20]:
-        first.step(action)
-    states = pickle.loads(pickle.dumps([part.get_own_state() for part in parts(first)]))
-    second.reset(seed=0)
-    for action in actions[:20]:
-        second.step(action)
-    for part in parts(second):  # to something else
-        part.set_own_state(zeros(part.get_own_state()))
-    for part, state in zip(parts(second), states, strict=True):
-        part.set_own_state(state)
-    mask = {"reset_mask": np.array([True, False, False, False])}
-    shown = [envs.reset(seed=1, options=mask)[0] for envs in (first, second)]
-    assert shown[0].tobytes() == shown[1].tobytes()
-    for action in actions[20:]:
-        steps = [envs.step(action) for envs in (first, second)]
-        for ours, theirs in zip(steps[0][:2], steps[1][:2], strict=True):
-            assert ours.tobytes() == theirs.tobytes()
-    first.close()
-    second.close()
 
 
 def test_a_state_of_another_wrapper_is_refused_and_changes_nothing():

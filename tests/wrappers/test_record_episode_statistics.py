@@ -14,10 +14,11 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as Gymnasiums
 import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics
 from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.episodes_reported import complete_episodes
+from tests.support.episodes_reported import complete_episodes, without_episodes
 from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP
 from tests.support.wrapping import (
+    FAILING,
     MODES,
     Builds,
     D,
@@ -61,16 +62,6 @@ class Collected:
             self.in_order.append((*episode, float(values["t"][place])))
 
 
-def without_statistics(traces):
-    return [
-        [
-            one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
-            for one in trace
-        ]
-        for trace in traces
-    ]
-
-
 def check_every_setting(environment, script, **settings):
     """Drives every kind of vector environment in every mode and way."""
     expected = alone(environment, script)
@@ -81,7 +72,7 @@ def check_every_setting(environment, script, **settings):
             inner = build(kind, environment, mode, **keywords, **settings)
             envs, seen = RecordEpisodeStatistics(inner, buffer_length=3), Collected()
             traces = drive(envs, script, way, check=seen, close=False)
-            assert_traces(without_statistics(traces), expected, infos=False)
+            assert_traces(without_episodes(traces), expected, infos=False)
             for row, trace in enumerate(expected):
                 wanted = [(one["return"], one["episode_len"]) for one in complete_episodes(trace)]
                 assert seen.by_row[row][: len(wanted)] == wanted, (kind, mode, way, row)
@@ -99,45 +90,9 @@ def test_episodes_are_those_of_single_environments(environment):
 
 
 def test_failed_episodes_are_in_no_report_and_counted_apart():
-    script = Script(
-        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
-    )
-    counts = {
-        envs.failed_count for envs, _ in check_every_setting("goal", script, on_error="restart")
-    }
+    settings = check_every_setting("goal", FAILING, on_error="restart")
+    counts = {envs.failed_count for envs, _ in settings}
     assert counts == {3}
-
-
-class RaisingEnv(TranscriptEnv):
-    """The action 9 raises and counts as no step."""
-
-    def step(self, action):
-        if action == 9:
-            raise ValueError("chosen to fail")
-        return super().step(action)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_episode_of_which_a_step_was_lost_is_dropped(mode):
-    """The call that raised took the results of both rows with it."""
-    envs = RecordEpisodeStatistics(INLINE([partial(RaisingEnv, 3)] * 2, autoreset_mode=mode))
-    envs.reset()
-    envs.step([1, 1])
-    with pytest.raises(ValueError, match="chosen to fail"):
-        envs.step([1, 9])
-    envs.reset(options={"reset_mask": np.array([False, True])})
-    _, _, terminations, _, infos = envs.step([1, 2])
-    assert terminations.tolist() == [True, False]
-    assert "episode" not in infos
-    assert (envs.episode_count, envs.failed_count) == (0, 1)
-    if mode == D:
-        envs.reset(options={"reset_mask": np.array([True, False])})
-    envs.step([1, 2])
-    infos = envs.step([1, 2])[4]
-    assert infos["_episode"].tolist() == [False, True]
-    assert infos["episode"]["r"].tolist() == [0.0, 6.0]
-    assert (envs.episode_count, envs.failed_count) == (1, 1)
-    envs.close()
 
 
 class WideEnv(TranscriptEnv):

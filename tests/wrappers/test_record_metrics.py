@@ -16,9 +16,17 @@ import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics, RecordMetrics
 from tests.support.bytes_of_flags import TRUE_BYTES, with_byte
 from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.episodes_reported import FLAGS, GoalEnv, Kinds, Running, complete_episodes
+from tests.support.episodes_reported import (
+    FLAGS,
+    GoalEnv,
+    Kinds,
+    Running,
+    complete_episodes,
+    without_episodes,
+)
 from tests.support.executors import INLINE
 from tests.support.wrapping import (
+    FAILING,
     MODES,
     Builds,
     D,
@@ -35,7 +43,6 @@ from tests.support.wrapping import (
 SCRIPT = Script(
     steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52}, actions=lambda _row, k: k % 2
 )
-FAILING = Script(steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
 VALUES = {"return": np.float64, "episode_len": np.int64, "reward": np.float64}
 COLUMNS = {
     "env_index": np.int64,
@@ -98,16 +105,6 @@ class Watched:
         assert {name: array[place].item() for name, array in finals["episode"].items()} == found
 
 
-def without_metrics(traces):
-    return [
-        [
-            one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
-            for one in trace
-        ]
-        for trace in traces
-    ]
-
-
 @pytest.mark.parametrize(
     ("environment", "script", "settings"),
     [
@@ -133,7 +130,7 @@ def test_every_step_and_every_episode_is_that_of_a_count_by_hand(environment, sc
                 )
             watched = Watched(kinds, reported)
             traces = drive(envs, script, way, check=watched, close=False)
-            assert_traces(without_metrics(traces), expected, infos=True)
+            assert_traces(without_episodes(traces), expected, infos=True)
             check_finished(envs, watched, expected, reported)
 
 

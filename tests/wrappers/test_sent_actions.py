@@ -12,6 +12,7 @@ from tests.contract.expected import GOLDEN, mixed
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv
 from tests.support.wrapping import (
+    SCRIPT,
     Builds,
     S,
     Script,
@@ -21,8 +22,6 @@ from tests.support.wrapping import (
     drive,
     settings_of,
 )
-
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
 class Smooth(gym.ActionWrapper):
@@ -134,24 +133,6 @@ def test_a_pending_step_of_gymnasiums_environments_is_not_changed():
         with pytest.raises(AlreadyPendingCallError):
             envs.step_async(-actions)
         assert_identical(envs.step_wait()[:4], other.step(actions)[:4])
-    envs.close()
-    other.close()
-
-
-@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
-def test_another_wrapper_continues_with_the_state(wrap):
-    envs, other = (wrap(build("native", "pendulum", S)) for _ in range(2))
-    envs.reset(seed=1)
-    other.reset(seed=2)
-    rng = np.random.default_rng(1)
-    for _ in range(3):
-        envs.step(rng.uniform(-2, 2, (3, 1)))
-    other.set_state(None, envs.get_state())
-    other.set_own_state(envs.get_own_state())
-    assert_identical(other.get_own_state(), envs.get_own_state())
-    for _ in range(12):
-        actions = rng.uniform(-2, 2, (3, 1))
-        assert_identical(other.step(actions)[:4], envs.step(actions)[:4])
     envs.close()
     other.close()
 
@@ -273,18 +254,8 @@ def test_a_delay_of_0_changes_nothing():
         ("pole", lambda envs: SmoothAction(envs, 0.5), TypeError, r"needs actions of a Box of fl"),
         ("pendulum", lambda envs: SmoothAction(envs, 1.5), ValueError, "`smoothing` must be a num"),
         ("pole", lambda envs: DelayAction(envs, -1), ValueError, "`delay` must be"),
-        (
-            "pole",
-            lambda envs: DelayAction(envs, 1, 2),
-            ValueError,
-            "`fill` must be an action",
-        ),
-        (
-            "pendulum",
-            lambda envs: DelayAction(envs, 1, [3.0]),
-            ValueError,
-            r"Box.*, got \[3.0\]",
-        ),
+        ("pole", lambda envs: DelayAction(envs, 1, 2), ValueError, "`fill` must be an action"),
+        ("pendulum", lambda envs: DelayAction(envs, 1, [3.0]), ValueError, r"Box.*, got \[3.0\]"),
         ("pole", lambda envs: StickyAction(envs, 2), ValueError, "`probability` must be a number"),
         ("pole", lambda envs: StickyAction(envs, 0.5, -1), ValueError, "`seed` must be"),
     ],

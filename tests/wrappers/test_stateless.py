@@ -6,24 +6,23 @@ import pytest
 from gymnasium import wrappers as singles
 from gymnasium.vector.utils import batch_space
 
-import cartwheel
 from cartwheel import wrappers
+from tests.support.environments import samplers
+from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import space_of_today
 from tests.support.wrapping import (
     Builds,
-    Script,
     alone,
     assert_traces,
     build,
     drive,
+    script_of,
     settings_of,
 )
 
 #: Gymnasium warns that bounds lose precision.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered")
 
-SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
-FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
 POLE_LOW = np.array([-1, -np.inf, 0, -np.inf], np.float32)
 POLE_HIGH = np.array([3, np.inf, 1, np.inf], np.float32)
 
@@ -96,16 +95,10 @@ TABLE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("environment", TABLE)
 def test_every_row_lives_as_in_a_wrapper_of_its_own(environment):
-    fails = environment == "failing"
-    script = FAILING if fails else SCRIPT
-    table = TABLE[environment]
+    script, table = script_of(environment), TABLE[environment]
     expected = {name: alone(environment, script, one) for name, (_, one) in table.items()}
     with Builds() as build:
         for kind, mode, way, keywords in settings_of(environment):
-            if fails and kind == "sync":
-                continue
-            if fails:
-                keywords = {**keywords, "on_error": "restart", "max_restarts": None}
             bare = build(kind, environment, mode, **keywords)
             for number, (name, (wrap, _)) in enumerate(table.items()):
                 ways = {"process": ("send",), "native": ("rows", "send", "freeze")}.get(kind)
@@ -134,27 +127,11 @@ def alone_env(environment):
     return envs.envs[0]
 
 
-class DiceEnv(gym.Env):
-    """Two dice, with faces from 1 on and from 0 on."""
-
-    observation_space = gym.spaces.MultiDiscrete([6, 4], start=[1, 0])
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed, options=options)
-        return self.np_random.integers([1, 0], [7, 4]), {}
-
-    def step(self, action):
-        del action
-        return self.np_random.integers([1, 0], [7, 4]), 0.0, False, False, {}
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])
 def test_a_multi_discrete_space_has_any_dtype_of_numbers(dtype):
-    envs = cartwheel.VectorEnv([DiceEnv] * 2, executor="inline")
-    converted = wrappers.DtypeObservation(
-        cartwheel.VectorEnv([DiceEnv] * 2, executor="inline"), dtype
-    )
+    dice = gym.spaces.MultiDiscrete([6, 4], start=[1, 0])
+    envs, others = (INLINE(samplers(dice, 2)) for _ in range(2))
+    converted = wrappers.DtypeObservation(others, dtype)
     expected, _ = envs.reset(seed=3)
     shown, _ = converted.reset(seed=3)
     np.testing.assert_array_equal(shown, expected)

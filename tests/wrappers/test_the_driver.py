@@ -5,9 +5,10 @@ import pytest
 
 from cartwheel.wrappers.base import VectorWrapper
 from tests.support.wrapping import (
+    FAILING,
+    SCRIPT,
     Builds,
     S,
-    Script,
     alone,
     assert_traces,
     build,
@@ -16,7 +17,6 @@ from tests.support.wrapping import (
 )
 
 WRAPS = [lambda envs: envs, VectorWrapper]
-SCRIPT = Script(steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,12 @@ def test_lives_are_those_of_single_environments(environment, wrap):
 
 @pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
 def test_lives_with_failures_are_those_of_single_environments(wrap):
-    script = Script(
-        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
-    )
-    expected = alone("failing", script)
+    expected = alone("failing", FAILING)
     assert sum(moment.what == "failed" for trace in expected for moment in trace) == 3
     with Builds() as build:
         for kind, mode, way, keywords in settings_of("failing"):
-            if kind != "sync":
-                envs = wrap(build(kind, "failing", mode, on_error="restart", **keywords))
-                assert_traces(drive(envs, script, way, close=False), expected)
+            envs = wrap(build(kind, "failing", mode, **keywords))
+            assert_traces(drive(envs, FAILING, way, close=False), expected)
 
 
 class Overwriting(VectorWrapper):

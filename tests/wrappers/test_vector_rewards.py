@@ -132,30 +132,6 @@ def test_statistics_have_the_returns_of_each_objective(mode, sends):
         one.close()
 
 
-def test_statistics_continue_with_a_state_of_their_own():
-    first, second = (wrappers.RecordEpisodeStatistics(made()) for _ in range(2))
-    second.set_own_state(first.get_own_state())  # without an episode
-    for _ in played_partly(first, 12):
-        pass
-    second.reset(seed=9)
-    second.set_state(None, first.get_state())
-    second.set_own_state(first.get_own_state())
-    assert_identical(second.episode_returns, first.episode_returns)
-    assert_identical(list(second.return_queue), list(first.return_queue))
-    for _ in range(10):
-        shown = [envs.step([0, 1, 2, 0]) for envs in (first, second)]
-        infos = [one[4].get("episode", {"r": None})["r"] for one in shown]
-        assert_identical(infos[0], infos[1])
-    first.close()
-    second.close()
-
-
-def played_partly(envs, steps):
-    envs.reset(seed=9)
-    for _ in range(steps):
-        yield envs.step([0, 1, 2, 0])
-
-
 @pytest.mark.parametrize("outer", ["next_step", "same_step"])
 def test_the_adapter_of_modes_keeps_arrays(outer):
     inner = made(AutoresetMode.DISABLED, on_done="raise")

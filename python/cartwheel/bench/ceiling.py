@@ -108,12 +108,7 @@ class NativeCeiling:
     ) -> None:
         """Describes the loops; arguments as for ``_cartwheel.plain_loop``."""
         self._loop = functools.partial(
-            plain_loop,
-            env_id,
-            num_envs,
-            options=options,
-            threads=threads,
-            blocks=blocks,
+            plain_loop, env_id, num_envs, options=options, threads=threads, blocks=blocks
         )
 
     def run(self, seconds: float) -> float:

@@ -55,27 +55,27 @@ cartwheel/ of an id makes no difference: Gymnasium's contenders step Gymnasium's
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the subcommand ``bench`` to a parser's commands."""
     parser = commands.add_parser("bench", help="measure this machine", description=DESCRIPTION)
-    add = parser.add_argument
-    add("--env", default="CartPole-v1", metavar="ID", help="registered id (%(default)s)")
-    add(
-        "--num-envs",
-        type=positive(int),
-        nargs="+",
-        metavar="N",
-        help="numbers of environments, a race for each (1 8 32)",
-    )
-    add(
+    add_arguments(parser, " ".join(map(str, NUM_ENVS)))
+    parser.add_argument(
         "--executors",
         nargs="+",
         choices=EXECUTORS,
         metavar="NAME",
         help=f"cartwheel's executors that take part ({' '.join(EXECUTORS)})",
     )
+    parser.set_defaults(run=functools.partial(run, parser))
+
+
+def add_arguments(parser: argparse.ArgumentParser, sizes: str) -> None:
+    """Adds what every command that measures has; ``sizes`` are the numbers without --num-envs."""
+    add, positives = parser.add_argument, positive(int)
+    add("--env", default="CartPole-v1", metavar="ID", help="registered id (%(default)s)")
+    sizes = f"numbers of environments, a race for each ({sizes})"
+    add("--num-envs", type=positives, nargs="+", metavar="N", help=sizes)
     add("--seconds", type=positive(float), default=2.0, help="per contender and N (%(default)s)")
-    add("--rounds", type=positive(int), default=5, help="slices of the seconds (%(default)s)")
+    add("--rounds", type=positives, default=5, help="slices of the seconds (%(default)s)")
     add("--json", type=output_file, metavar="FILE", help="write every round to FILE")
     add("--plot", type=output_file, metavar="FILE.png", help="draw a chart; needs matplotlib")
-    parser.set_defaults(run=functools.partial(run, parser))
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

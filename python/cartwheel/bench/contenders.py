@@ -94,8 +94,7 @@ def native_ceiling(
 def envpool(env_id: str, num_threads: int | None = None) -> Contender:
     """EnvPool with ``num_threads``, by default as many as suit it best."""
     return Contender(
-        ENVPOOL,
-        lambda env_fns: fastest_envpool(env_id, len(env_fns), num_threads=num_threads),
+        ENVPOOL, lambda env_fns: fastest_envpool(env_id, len(env_fns), num_threads=num_threads)
     )
 
 

@@ -16,8 +16,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode
 from cartwheel.multiagent.action_masks import check_mask_key
-from cartwheel.multiagent.batches import AgentBatches, of_places
-from cartwheel.multiagent.names import check_names
+from cartwheel.multiagent.batches import AgentBatches, check_names, of_places
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.action_masks import as_mask_key
 from cartwheel.workers.agents_layout import FLAGS, Layout

@@ -11,8 +11,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel.multiagent.action_masks import check_mask_key
-from cartwheel.multiagent.batches import AgentBatches
-from cartwheel.multiagent.names import check_names
+from cartwheel.multiagent.batches import AgentBatches, check_names
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.agents_env import MakesAgentsEnv
 from cartwheel.workers.agents_layout import AgentsSettings, Layout

@@ -46,10 +46,7 @@ def num_actions(space: Space[Any]) -> int | None:
 
 
 def mask_source(
-    action_mask: str | None,
-    observations: Space[Any],
-    described: Description,
-    actions: Space[Any],
+    action_mask: str | None, observations: Space[Any], described: Description, actions: Space[Any]
 ) -> tuple[str, int, int | None, bool] | None:
     """Returns where masks are, for ``Pool``: ``None`` if there are none.
 

@@ -308,13 +308,10 @@ class PoolVectorEnv(
                 )
         finally:  # a program may turn warnings into errors
             if pending is not None:
-                self._await_pending(pending, grace)
+                with contextlib.suppress(Exception):  # closing continues in any case
+                    getattr(self, f"{pending}_wait")(grace)
             left = grace - (time.monotonic() - began)
             self._finalizer(max(left, min(grace, LAST_GRACE)))
-
-    def _await_pending(self, pending: str, grace: float) -> None:
-        with contextlib.suppress(Exception):  # closing continues in any case
-            getattr(self, f"{pending}_wait")(grace)
 
 
 def _end(

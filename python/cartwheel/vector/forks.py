@@ -47,8 +47,4 @@ def _make_private() -> None:
             LOGGER.exception("batches stay shared with the parent process")
 
 
-os.register_at_fork(
-    before=fork_begins,
-    after_in_parent=fork_ended,
-    after_in_child=_make_private,
-)
+os.register_at_fork(before=fork_begins, after_in_parent=fork_ended, after_in_child=_make_private)

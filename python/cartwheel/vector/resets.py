@@ -44,10 +44,7 @@ class Resets(PoolOwner[ObsType, ActType]):
     _next_resets: dict[int, NextReset]
 
     def reset(
-        self,
-        *,
-        seed: Seeds = None,
-        options: ResetOptions = None,
+        self, *, seed: Seeds = None, options: ResetOptions = None
     ) -> tuple[ObsType, dict[str, Any]]:
         """Resets every environment, or the rows that ``options`` select.
 
@@ -97,11 +94,7 @@ class Resets(PoolOwner[ObsType, ActType]):
             result = self._pool.reset(*prepared, "reset", self._callbacks.timeout)
         return result
 
-    def reset_async(
-        self,
-        seed: Seeds = None,
-        options: ResetOptions = None,
-    ) -> None:
+    def reset_async(self, seed: Seeds = None, options: ResetOptions = None) -> None:
         """Begins a reset, with the arguments of :meth:`reset`; :meth:`reset_wait` returns it.
 
         If an earlier call timed out or was interrupted, this method waits for that call first and
@@ -142,11 +135,7 @@ class Resets(PoolOwner[ObsType, ActType]):
         return self._callbacks.pack_reset(seeds, mask, without_rows(options)), mask
 
     def next_reset(
-        self,
-        *,
-        seed: Seeds = None,
-        options: ResetOptions = None,
-        env_index: Any = None,
+        self, *, seed: Seeds = None, options: ResetOptions = None, env_index: Any = None
     ) -> None:
         """Gives seeds and options to the next automatic reset of each row.
 
@@ -249,11 +238,7 @@ class Resets(PoolOwner[ObsType, ActType]):
         by_number = names_rows(options) and not self.full_batch
         return self.batch_size < self.num_envs or by_number
 
-    def send_reset(
-        self,
-        seed: Seeds = None,
-        options: ResetOptions = None,
-    ) -> None:
+    def send_reset(self, seed: Seeds = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
 
         If some of the rows are still in flight after a wait that timed out or was interrupted, this

@@ -419,12 +419,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Raises if the workers made environments that do not fit together."""
 
     def _open(
-        self,
-        deadline: Deadline,
-        max_batches: int | None,
-        *,
-        spin: bool,
-        reminder: float | None,
+        self, deadline: Deadline, max_batches: int | None, *, spin: bool, reminder: float | None
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._group.describe(deadline)
@@ -633,12 +628,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._pool.call_async(*prepared, "call_async")
 
     def _prepared_call(
-        self,
-        calling: str,
-        name: str,
-        env_index: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, calling: str, name: str, env_index: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], list[int]]:
         """Prepares a call: its messages, and its rows."""
         self._pool.check(calling, idle=True)

@@ -74,10 +74,7 @@ class WorkerCallbacks:
         return [channel.pack(content) for channel, content in pairs]
 
     def pack_reset(
-        self,
-        seeds: list[int | None],
-        mask: NDArray[np.bool_] | None,
-        options: ResetOptions,
+        self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: ResetOptions
     ) -> list[Any]:
         """Makes the messages for a reset, with the keywords of every row that is reset."""
         rows = [True] * len(seeds) if mask is None else mask.tolist()
@@ -100,11 +97,7 @@ class WorkerCallbacks:
         return self._pack_rows("resets", rows, resets)
 
     def keep_next_resets(
-        self,
-        pool: Pool,
-        rows: list[int],
-        seeds: list[int | None],
-        options: ResetOptions,
+        self, pool: Pool, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
         packed = [

@@ -34,12 +34,7 @@ if TYPE_CHECKING:
 
 
 def serve_thread(
-    worker: Worker,
-    channel: LocalWorkerChannel,
-    index: int,
-    env_fns: Sequence[EnvFn],
-    *,
-    spin: bool,
+    worker: Worker, channel: LocalWorkerChannel, index: int, env_fns: Sequence[EnvFn], *, spin: bool
 ) -> None:
     """Runs a worker on this thread until it is closed."""
     name_this_thread(f"cartwheel-w{index}")

@@ -107,10 +107,7 @@ def as_space(space: Space[Any], batch: Any) -> Any:
         array = as_array("actions", batch)
         try:
             return array if array.dtype == space.dtype else array.astype(space.dtype)
-        except (
-            TypeError,
-            ValueError,
-        ):  # not numbers: the environments refuse them
+        except (TypeError, ValueError):  # not numbers: the environments refuse them
             return batch
     if isinstance(space, Dict) and isinstance(batch, dict):
         parts = space.spaces

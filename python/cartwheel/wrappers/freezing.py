@@ -5,11 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.wrappers.vector import (
-    NormalizeObservation,
-    NormalizeReward,
-    RecordEpisodeStatistics,
-)
+from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel.vector.idle import nothing_in_flight
 

@@ -73,7 +73,9 @@ class Images:
             channel_first=channel_first,
         )
         levels = 1 if is_gray else channels
-        axes = (height, width) if not has_channels else _with(levels, height, width, channel_first)
+        axes: tuple[Any, ...] = (height, width)
+        if has_channels:
+            axes = (levels, *axes) if channel_first else (*axes, levels)
         #: Where gray images get an axis for their channel.
         self._axis = (1 if channel_first else -1) if is_gray and keep_dim else None
         self._scale = scale
@@ -114,10 +116,6 @@ def _checked_shape(name: str, space: Space[Any], *, is_gray: bool) -> tuple[int,
             f"{space.low.min()} to {space.high.max()}"
         )
     return space.shape
-
-
-def _with(channels: Any, height: int, width: int, channel_first: bool) -> tuple[int, ...]:  # noqa: FBT001 - private
-    return (channels, height, width) if channel_first else (height, width, channels)
 
 
 def as_size(name: str, size: Any) -> tuple[int, int]:

@@ -307,14 +307,7 @@ class DelayAction(SentActions):
     def _keep(self, rows: Rows) -> None:
         if self.delay:
             at = (self._numbers[rows], self._steps[rows] % self.delay)
-            nested.apply(self._move(at, rows), self._waiting, self._next)
-
-    @staticmethod
-    def _move(at: Any, rows: Rows) -> Any:
-        def move(waiting: Any, later: Any) -> None:
-            waiting[at] = later[rows]
-
-        return move
+            nested.assign(self._waiting, at, nested.at(self._next, rows))
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: ``"steps"`` of each environment's episode, and ``"waiting"`` actions."""

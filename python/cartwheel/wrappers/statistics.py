@@ -130,17 +130,8 @@ class RecordMetrics(_ReportsEpisodes):
         self._episodes = EpisodeMetrics(
             self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
         )
-        #: Whether success was reported, and failure.
-        self._reported_before = (False, False)
-
-    @property
-    def _reported(self) -> tuple[bool, bool]:
-        """Whether success was reported so far, and failure: which pairs infos have."""
-        return self._episodes.shown
-
-    @_reported.setter
-    def _reported(self, reported: tuple[bool, bool]) -> None:
-        self._episodes.shown = reported
+        #: Whether success was reported before the present context of ``frozen``, and failure.
+        self._shown_before = (False, False)
 
     def finished(self) -> dict[str, NDArray[Any]]:
         """The complete episodes that have ended since the last call, in the order of their ends.
@@ -180,15 +171,15 @@ class RecordMetrics(_ReportsEpisodes):
         return {name: value for name, value in pairs if self._is_shown(name)}
 
     def _is_shown(self, name: str) -> bool:
-        success, fail = self._reported
+        success, fail = self._episodes.shown
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
 
     def _set_frozen(self, *, is_frozen: bool) -> None:
         self._episodes.updates = not is_frozen
         if is_frozen:
-            self._reported_before = self._reported
+            self._shown_before = self._episodes.shown
         else:
-            self._reported = self._reported_before
+            self._episodes.shown = self._shown_before
 
     def _operation(self) -> Operation:
         return "metrics", (self._episodes, self._stats_key, self._mask_key)
@@ -225,8 +216,8 @@ class RecordMetrics(_ReportsEpisodes):
         if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
             return _UNREPORTED
         success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)
-        reported = self._reported
-        self._reported = reported[0] or success, reported[1] or fail
+        shown = self._episodes.shown
+        self._episodes.shown = shown[0] or success, shown[1] or fail
         if batch.rewards is None:
             return _UNREPORTED
         over = np.logical_or(batch.terminations, batch.truncations)
@@ -244,12 +235,12 @@ class RecordMetrics(_ReportsEpisodes):
         ``"finished"``: columns of the last episodes, and of those that wait for :meth:`finished`;
         counts; what was reported. A wrapper that continues with it keeps its own ``buffer_length``.
         """
-        success, fail = self._reported
+        success, fail = self._episodes.shown
         return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._episodes.set_state(state)
-        self._reported = state["reports_success"], state["reports_fail"]
+        self._episodes.shown = state["reports_success"], state["reports_fail"]
 
 
 class _EpisodesOfObjectives:
@@ -362,10 +353,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     row_entries = ("returns", "lengths", "seconds", "stale")
 
     def __init__(
-        self,
-        env: VectorEnv[Any, Any, Any],
-        buffer_length: int = 100,
-        stats_key: str = "episode",
+        self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env, buffer_length, stats_key)

@@ -37,7 +37,7 @@ macro_rules! table {
     (
         $(#[$meta:meta])*
         $vis:vis static $name:ident {
-            $($id:literal => $env:ty $({ $($setting:ident: $value:expr),* $(,)? })?),+ $(,)?
+            $($id:expr => $env:ty $({ $($setting:ident: $value:expr),* $(,)? })?),+ $(,)?
         }
     ) => {
         $(#[$meta])*

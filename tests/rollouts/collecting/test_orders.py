@@ -7,7 +7,7 @@ import pytest
 
 import cartwheel
 from cartwheel.wrappers import NormalizeObservation
-from tests.support.cases import POLE, SHORT
+from tests.support.cases import POLE, SHORT, lean
 from tests.support.collecting import (
     assert_same,
     assert_same_steps,
@@ -47,10 +47,6 @@ def test_a_rollout_is_the_one_of_lockstep(mode, executor, order):
     with collector_of(mode, 7, num_envs=6, build=executor, **order) as collector:
         for rollout in expected:
             assert_same_steps(collector.collect(), rollout)
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(np.int64)
 
 
 def normalized(kind, mode):

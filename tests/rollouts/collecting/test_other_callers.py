@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from cartwheel.wrappers import AutoresetAdapter, NormalizeReward, RecordMetrics
-from tests.support.cases import Case
+from tests.support.cases import Case, lean
 from tests.support.collecting import assert_same
 from tests.support.executors import EVERY_KIND, INLINE, NATIVE, PROCESS, THREAD
 
@@ -18,10 +18,6 @@ MODES = ["next_step", "same_step", "disabled"]
 POLE = Case("CartPole-v1", {"max_episode_steps": 11})
 N = 4
 STILL = np.zeros(N, np.int64)
-
-
-def lean(observations):
-    return (observations[:, 2] > 0).astype(np.int64)
 
 
 def evaluates(envs):
