@@ -76,6 +76,15 @@ impl Moments {
         }
     }
 
+    /// Merges numbers of the only column, of which there are so many.
+    pub(super) fn merge_distances(&mut self, count: usize, distances: &Distances) {
+        let Distances { shift, sums, squares } = distances;
+        if count > 0 {
+            self.take(0, count, &[*shift], sums, squares);
+            self.count += to_f64(count);
+        }
+    }
+
     /// Few columns, of which [`LANES`] has a multiple: sums stay in registers.
     fn merge_few<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         self.sum_few(rows, |few| simd::run(few));
@@ -134,6 +143,41 @@ impl Moments {
             self.mean[at] += delta * (rows / total);
             self.variance[at] = m2 / total;
         }
+    }
+}
+
+/// The sums of the distances of numbers to one of them, for a loop that also does something else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Distances {
+    shift: f64,
+    sums: [f64; LANES],
+    squares: [f64; LANES],
+}
+
+impl Distances {
+    /// Before any distance to this number.
+    pub(super) fn new(shift: f64) -> Self {
+        Self { shift, sums: [0.0; LANES], squares: [0.0; LANES] }
+    }
+
+    /// The distance of a number.
+    #[inline(always)]
+    pub(super) fn of(&self, number: f64) -> f64 {
+        number - self.shift
+    }
+
+    /// Adds distances, each to the lane of its place. To add 0 changes nothing.
+    #[inline(always)]
+    pub(super) fn add<const COUNT: usize>(&mut self, distances: &[f64; COUNT]) {
+        const { assert!(COUNT.is_multiple_of(LANES), "all lanes") }
+        let (mut sums, mut squares) = (self.sums, self.squares);
+        for eight in distances.as_chunks::<LANES>().0 {
+            for lane in 0..LANES {
+                sums[lane] += eight[lane];
+                squares[lane] += eight[lane] * eight[lane];
+            }
+        }
+        (self.sums, self.squares) = (sums, squares);
     }
 }
 
