@@ -76,7 +76,7 @@ fn positions_by(
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
+pub(super) mod avx2 {
     use std::arch::x86_64::{
         __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
         _mm256_setzero_si256,
@@ -103,18 +103,19 @@ mod avx2 {
         unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
     }
 
-    /// As [`super::set_bits`].
+    /// As [`super::set_bits`]. The halves are not a loop: its count, checked, would keep it one.
     #[target_feature(enable = "avx2")]
-    fn set_bits(first: &Tile, second: &Tile) -> u64 {
-        let mut zeros = 0;
-        for (at, (first, second)) in
-            first.as_chunks().0.iter().zip(second.as_chunks().0).enumerate()
-        {
-            let either = _mm256_or_si256(load(first), load(second));
+    pub(in super::super) fn set_bits(first: &Tile, second: &Tile) -> u64 {
+        let ([low, high], [other_low, other_high]) = (first.as_chunks().0, second.as_chunks().0)
+        else {
+            unreachable!("a tile has two halves")
+        };
+        let zeros = |half: &[u8; 32], other: &[u8; 32]| {
+            let either = _mm256_or_si256(load(half), load(other));
             let bits = _mm256_movemask_epi8(_mm256_cmpeq_epi8(either, _mm256_setzero_si256()));
-            zeros |= u64::from(bits.cast_unsigned()) << (32 * at);
-        }
-        !zeros
+            u64::from(bits.cast_unsigned())
+        };
+        !(zeros(low, other_low) | zeros(high, other_high) << 32)
     }
 }
 

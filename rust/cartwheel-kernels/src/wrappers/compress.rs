@@ -9,7 +9,6 @@
 //! 2. A load or a store of a vector is within the array of which it has a reference.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "vector instructions, see above"))]
 
-use super::bits::set_bits;
 use super::slot::Slot;
 
 /// The number of places whose kind is kept.
@@ -69,13 +68,6 @@ pub fn scatter<S: Slot<f64>>(
     assert_eq!(count, numbers.len(), "numbers");
 }
 
-/// A bit for each place that is kept.
-#[inline(always)]
-fn kept(kinds: &[u8; 64], keeps: impl Fn(u8) -> bool) -> u64 {
-    let kept = kinds.map(|kind| u8::from(keeps(kind)));
-    set_bits(&kept, &kept)
-}
-
 /// Writes the numbers that are kept to `into`, as far as it goes, and returns how many they are.
 fn compress<S: Slot<f64>>(
     numbers: &[f64],
@@ -117,7 +109,8 @@ mod avx2 {
         _mm256_storeu_si256,
     };
 
-    use super::{Slot, kept};
+    use super::super::bits::avx2::set_bits;
+    use super::Slot;
 
     /// A vector of four numbers, as the halves of each.
     type Halves = [u32; 8];
@@ -187,6 +180,13 @@ mod avx2 {
         four.map(S::of)
     }
 
+    /// A bit for each place that is kept.
+    #[target_feature(enable = "avx2")]
+    fn kept(kinds: &[u8; 64], keeps: impl Fn(u8) -> bool) -> u64 {
+        let kept = kinds.map(|kind| u8::from(keeps(kind)));
+        set_bits(&kept, &kept)
+    }
+
     /// The bits of four places, the number of these before them being `at`.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "four bits")]
@@ -209,18 +209,21 @@ mod avx2 {
         let ((tiles, rest), (groups, others)) = (numbers.as_chunks(), kinds.as_chunks());
         let mut count = 0;
         for (tile, kinds) in tiles.iter().zip(groups) {
-            let (bits, fours) = (kept(kinds, keeps), (tile as &[f64; 64]).as_chunks().0);
-            for (at, four) in fours.iter().enumerate() {
+            let tile: &[f64; 64] = tile;
+            let left = &mut into[count..];
+            let Some(rooms) = left.first_chunk_mut::<64>() else {
+                count += super::compress(tile, kinds, keeps, left);
+                continue;
+            };
+            let (bits, mut used) = (kept(kinds, keeps), 0);
+            for (at, four) in tile.as_chunks().0.iter().enumerate() {
                 let set = four_of(bits, at);
-                let order = load_halves(&COMPRESSED[set]);
-                let moved = numbers_of(_mm256_permutevar8x32_epi32(load(four), order));
-                let rooms = &mut into[count..];
-                match rooms.first_chunk_mut() {
-                    Some(four) => *four = moved, // the next ones replace those that are not kept
-                    None => rooms.iter_mut().zip(moved).for_each(|(room, number)| *room = number),
-                }
-                count += set.count_ones() as usize;
+                let moved = _mm256_permutevar8x32_epi32(load(four), load_halves(&COMPRESSED[set]));
+                let room = rooms[used..].first_chunk_mut().expect("four for each four places");
+                *room = numbers_of(moved); // the next ones replace those that are not kept
+                used += set.count_ones() as usize;
             }
+            count += used;
         }
         count + super::compress(rest, others, keeps, &mut into[count..])
     }
