@@ -38,7 +38,7 @@ targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-all setup build demo test test-rust test-python parity lint lint-rust lint-python lint-workflows fmt docs docs-rust docs-serve site linkcheck bench compare wheel
+.PHONY: help help-all setup build demo test test-rust loom-briefly test-python parity lint lint-rust lint-python lint-workflows fmt docs docs-rust docs-serve site linkcheck bench compare wheel
 
 include tests/Makefile benchmarks/Makefile release/Makefile
 
@@ -67,12 +67,15 @@ test: ## run what one runs before a commit: lints, types, and the tests of Rust 
 
 # The crates are as in the module and built once for both, but for the engine: its failpoints would be in all of them.
 # The binding has no tests. It is named so that the crates of others have the features that they have in the module.
-test-rust: setup ## run the tests of the crates, with injected faults, and under loom with one preemption
-	@CARGO_PROFILE_LOOM_OPT_LEVEL=0 $(MAKE) --no-print-directory loom PREEMPTIONS=1 # few interleavings: optimizing takes longer
+test-rust: loom-briefly setup ## run the tests of the crates, with injected faults, and under loom with one preemption
 	@echo '==> cargo test'
 	@cargo test --locked --profile dev --workspace --exclude abi-header --exclude cartwheel-engine
 	@echo '==> cargo test, the engine with failpoints'
 	@cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
+
+# It needs nothing of $(VENV), so it builds while that is made. Few interleavings: optimizing takes longer.
+loom-briefly:
+	@CARGO_PROFILE_LOOM_OPT_LEVEL=0 $(MAKE) --no-print-directory loom PREEMPTIONS=1
 
 test-python: $(MODULE) ## run the Python tests, with each value of each parameter; threads and processes take turns
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import inspect
+import json
 import pydoc
 import re
 import subprocess
@@ -79,78 +80,73 @@ def printed(program):
     ).stdout
 
 
-def fresh(program):
-    """The words that a new interpreter prints."""
-    return printed(program).split()
-
-
-def test_importing_cartwheel_does_not_load_what_is_used_later():
-    program = """
-import sys, gymnasium
-before = set(sys.modules)
-import cartwheel
-print(*sorted(set(sys.modules) - before))
-"""
-    loaded = fresh(program)
-    assert "cartwheel.vector.vector_env" in loaded
-    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "_cli", "testing"]
-    assert [name for name in heavy if f"cartwheel.{name}" in loaded] == []
-    assert [name for name in ("importlib.metadata", "statistics", "torch") if name in loaded] == []
-
-
-def test_every_public_name_loads_by_itself():
-    program = """
-import os, cartwheel
-for name in cartwheel.__all__:
-    child = os.fork()  # nothing that another name loaded is in it
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if getattr(cartwheel, name) is not None else 2
-        finally:
-            os._exit(status)
-    print(name, os.waitpid(child, 0)[1])
-"""
-    words = fresh(program)
-    assert dict(zip(words[::2], words[1::2], strict=True)) == dict.fromkeys(cartwheel.__all__, "0")
-
-
-def test_a_module_of_the_reference_that_is_not_listed_loads_as_an_attribute():
+@pytest.fixture(scope="module")
+def loaded_by_name():
+    """The modules that `import cartwheel` loads, and each public name and module by itself."""
     pages = (Path(__file__).parents[1] / "docs/reference").glob("*.md")
     named = {name for page in pages for name in re.findall(r"\bcartwheel\.(\w+)", page.read_text())}
     modules = sorted(name for name in named - set(cartwheel.__all__) if name.islower())
     assert {"jax", "multiagent", "recorder", "sb3"} <= set(modules)
     program = f"""
-import os, cartwheel
-for module in {modules}:
-    print(module in dir(cartwheel), end=" ", flush=True)
-    child = os.fork()  # what another module loaded is not in it
+import json, os, sys, gymnasium
+before = set(sys.modules)
+import cartwheel
+print(json.dumps(sorted(set(sys.modules) - before)), flush=True)
+
+def told(name):
+    listed = name in dir(cartwheel)  # if not, `help(cartwheel)` does not import it
+    try:
+        found = getattr(cartwheel, name)
+    except ImportError as error:
+        return listed, str(error)
+    return listed, getattr(found, "__name__", found is not None)
+
+for name in [*cartwheel.__all__, *{modules}]:
+    child = os.fork()  # what another name loads is not in it
     if child == 0:
+        status = 1
         try:
-            print(getattr(cartwheel, module).__name__, flush=True)
-        except ImportError as error:
-            print(str(error).replace(chr(10), " "), flush=True)
+            print(json.dumps([name, *told(name)]), flush=True)
+            status = 0
         finally:
-            os._exit(0)
-    os.waitpid(child, 0)
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0, name
 """
-    lines = printed(program).splitlines()
-    for module, line in zip(modules, lines, strict=True):
-        listed, *loaded = line.split()
-        assert listed == "False"  # `help(cartwheel)` would import it
-        assert loaded == [f"cartwheel.{module}"] or {"pip", "install"} <= set(loaded)
+    loaded, *told = map(json.loads, printed(program).splitlines())
+    return loaded, {name: rest for name, *rest in told}, modules
+
+
+def test_importing_cartwheel_does_not_load_what_is_used_later(loaded_by_name):
+    loaded, _, _ = loaded_by_name
+    assert "cartwheel.vector.vector_env" in loaded
+    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "_cli", "testing"]
+    assert [name for name in heavy if f"cartwheel.{name}" in loaded] == []
+    others = ("importlib.metadata", "statistics", "torch", "mujoco")
+    assert [name for name in others if name in loaded] == []
+
+
+def test_every_public_name_loads_by_itself(loaded_by_name):
+    _, told, _ = loaded_by_name
+    for name in cartwheel.__all__:
+        _, found = told[name]
+        assert found == getattr(getattr(cartwheel, name), "__name__", True)
+
+
+def test_a_module_of_the_reference_that_is_not_listed_loads_as_an_attribute(loaded_by_name):
+    _, told, modules = loaded_by_name
+    for module in modules:
+        listed, found = told[module]
+        assert not listed
+        assert found == f"cartwheel.{module}" or {"pip", "install"} <= set(found.split())
 
 
 def test_an_unknown_name_is_an_error_with_a_suggestion():
-    program = """
-import sys, cartwheel
-try:
-    cartwheel.VectorEnvs
-except AttributeError as error:
-    print(error.name, error.obj is cartwheel, error)
-"""
-    message = "module 'cartwheel' has no attribute 'VectorEnvs'"
-    assert fresh(program) == ["VectorEnvs", "True", *message.split()]
+    """Python suggests names from what the error has."""
+    with pytest.raises(AttributeError) as failure:
+        _ = cartwheel.VectorEnvs
+    error = failure.value
+    assert (error.name, error.obj) == ("VectorEnvs", cartwheel)
+    assert str(error) == "module 'cartwheel' has no attribute 'VectorEnvs'"
     assert not hasattr(cartwheel, "wrappers_that_do_not_exist")
 
 

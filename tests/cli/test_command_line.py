@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = re.DOTALL | re.MULTILINE
 CARTWHEEL = [sys.executable, "-m", "cartwheel"]
 BENCH = ["bench", "--num-envs", "1", "--seconds", "0.01", "--rounds", "1", "--executors", "inline"]
+#: Without a model of MuJoCo, which the list of all environments compiles for each of its own.
+PAGE_OF_ONE = ["envs", "Taxi-v4"]
 COMMANDS = [
     [],
     ["--version"],
     ["--help"],
     ["envs"],
-    ["envs", "Taxi-v4"],
+    PAGE_OF_ONE,
     ["bench", "--help"],
     BENCH,
 ]
@@ -75,14 +77,10 @@ def test_the_namespace_may_be_left_out(run, env_id):
     assert run("envs", env_id)[1].startswith("cartwheel/CartPole-v1\n")
 
 
-def test_an_unknown_environment_ends_with_status_2_and_near_matches():
-    finished = start("envs", "cartwheel/CartPol-v1")
-    assert finished.returncode == 2
-    assert finished.stdout == ""
-    assert finished.stderr.endswith(
-        "; did you mean cartwheel/CartPole-v1 or cartwheel/CartPole-v0?\n"
-    )
-    assert "Traceback" not in finished.stderr
+def test_an_unknown_environment_ends_with_status_2_and_near_matches(run):
+    status, output, error = run("envs", "cartwheel/CartPol-v1")
+    assert (status, output) == (2, "")
+    assert error.endswith("; did you mean cartwheel/CartPole-v1 or cartwheel/CartPole-v0?\n")
 
 
 def statuses(stderr):
@@ -113,7 +111,7 @@ def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
     reading, writing = os.pipe()
     os.close(reading)
     finished = subprocess.run(
-        [*CARTWHEEL, "envs"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+        [*CARTWHEEL, *PAGE_OF_ONE], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(writing)
     assert (finished.returncode, finished.stderr) == (141, "")
@@ -123,7 +121,7 @@ def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
 def test_a_full_disk_is_reported_in_one_line():
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run(
-            [*CARTWHEEL, "envs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*CARTWHEEL, *PAGE_OF_ONE], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     error = "python -m cartwheel: error: [Errno 28] No space left on device\n"
     assert (finished.returncode, finished.stderr) == (1, error)
@@ -166,10 +164,11 @@ def test_the_page_of_the_command_line_names_every_option(run, command):
 
 
 def test_signs_that_the_encoding_lacks_are_replaced():
-    finished = start("envs", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    finished = start("envs", "Null-v0", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (finished.returncode, finished.stderr) == (0, "")
-    [null] = [line for line in finished.stdout.splitlines() if "Null" in line]
-    assert null.split()[1:3] == ["?", "?"]
+    facts = [line.split() for line in finished.stdout.splitlines()]
+    assert ["max_episode_steps", "?"] in facts
+    assert ["reward_threshold", "?"] in facts
 
 
 def test_another_broken_pipe_is_not_hidden():

@@ -8,10 +8,12 @@ import pytest
 
 import cartwheel
 from cartwheel._cartwheel import native_envs
+from cartwheel._cli import envs as command
 from cartwheel._cli.envs import overview, page, unknown
 from cartwheel.native.keywords import describe_keywords, describe_reset_options
 
-IDS = [env_id for env_id, *_ in native_envs()]
+BUILT_IN = native_envs()
+IDS = [env_id for env_id, *_ in BUILT_IN]
 
 
 def sections(env_id, width=None):
@@ -35,10 +37,13 @@ def test_the_list_has_a_line_for_each_environment_without_a_terminal():
 
 
 @pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.slow)])
-def test_lines_are_not_wider_than_the_terminal(width):
-    for text in (overview(width), *(page(env_id, width) for env_id in IDS)):
+def test_lines_are_not_wider_than_the_terminal(monkeypatch, width):
+    # Plugins of other tests may have longer ids and spaces than 80 columns have room for.
+    monkeypatch.setattr(command, "native_envs", lambda: BUILT_IN)
+    listed = overview(width)
+    for text in (listed, *(page(env_id, width) for env_id in IDS)):
         assert max(map(len, text.splitlines())) <= width
-    assert "".join(overview(width).split()).count("Tuple(Discrete(32),") == 1
+    assert "".join(listed.split()).count("Tuple(Discrete(32),") == 1
 
 
 @pytest.mark.parametrize("env_id", IDS)

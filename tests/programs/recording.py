@@ -3,11 +3,13 @@
 import os
 import resource
 import signal
+import threading
 from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.error import ClosedEnvironmentError
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode
@@ -36,10 +38,10 @@ def record_until_killed(folder, form, steps):
     episodes = 0
     for number, result in enumerate(play(envs)):
         episodes += int((result[2] | result[3]).sum())
-        if number == 300:
+        if number == 150:
             envs.flush()
             tell(flushed=episodes)
-        if number == 300 + int(steps):
+        if number == 150 + int(steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -97,6 +99,33 @@ def film_until_interrupted(folder):
                 os.kill(os.getpid(), signal.SIGINT)
     except KeyboardInterrupt:
         return
+
+
+@program
+def record_while_a_thread_steps(folder, end):
+    """Closes the recording, or ends, while a daemonic thread steps."""
+    # A step ends 64 episodes, which takes the caller less time than the thread that writes them.
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, max_episode_steps=1)
+    envs = RecordEpisode(envs, folder, trajectory_name="demo", save_video=False)
+    envs.reset(seed=1)
+    have_begun, ends = threading.Event(), threading.Event()
+
+    def step():
+        while not ends.is_set():
+            try:
+                envs.step([0] * 64)
+            except ClosedEnvironmentError:
+                break
+            have_begun.set()
+
+    thread = threading.Thread(target=step, daemon=True)
+    thread.start()
+    have_begun.wait()
+    if end == "close":
+        envs.close()
+        ends.set()
+        thread.join()
+    tell(end=end)
 
 
 @program

@@ -55,7 +55,7 @@ def whole(group):
 
 
 @pytest.mark.parametrize(
-    ("form", "kills"), [("maniskill", times([400], with_full=[0, 400])), ("minari", [41])]
+    ("form", "kills"), [("maniskill", times([200], with_full=[0, 400])), ("minari", [41])]
 )
 def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form, kills):
     for steps in kills:
@@ -65,7 +65,7 @@ def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form, k
         path = folder / ("t-v0.h5" if form == "maniskill" else "t-v0")
         assert not (folder / "t-v0.json").exists()
         dataset = TrajectoryDataset(path)
-        assert flushed > 50
+        assert flushed > 30
         assert len(dataset.episodes) >= flushed
         assert [about["episode_id"] for about in dataset.episodes] == [
             *range(len(dataset.episodes))
@@ -391,41 +391,9 @@ def test_a_program_ends_the_thread_before_the_libraries_that_it_uses(tmp_path):
     assert ended.stdout.splitlines() == ["threads 0"]
 
 
-STEPS_TO_THE_END = """
-import sys, threading
-import gymnasium
-import cartwheel
-from cartwheel.wrappers import RecordEpisode
-
-# A step ends 64 episodes, which takes the caller less time than the thread that writes them.
-envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, max_episode_steps=1)
-recorder = RecordEpisode(envs, sys.argv[1], trajectory_name="demo", save_video=False)
-recorder.reset(seed=1)
-have_begun = threading.Event()
-
-def step():
-    while not ends.is_set():
-        try:
-            recorder.step([0] * 64)
-        except gymnasium.error.ClosedEnvironmentError:
-            break
-        have_begun.set()
-
-ends = threading.Event()
-thread = threading.Thread(target=step, daemon=True)
-thread.start()
-have_begun.wait()
-if sys.argv[2] == "close":
-    recorder.close()
-    ends.set()
-    thread.join()
-"""
-
-
 @pytest.mark.parametrize("end", ["close", "the program's end"])
 def test_the_steps_of_another_thread_do_not_keep_a_recording_open(tmp_path, end):
-    program = [sys.executable, "-c", STEPS_TO_THE_END, str(tmp_path), end]
-    subprocess.run(program, capture_output=True, check=True, timeout=240)
+    run_program("record_while_a_thread_steps", tmp_path, end)
     with h5py.File(tmp_path / "demo.h5") as file:
         assert file
         assert {whole(episode) for episode in file.values()} == {1}

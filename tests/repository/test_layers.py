@@ -4,7 +4,6 @@ Each list below has one layer per line, from top to bottom, of top-level modules
 of a package. A module imports only from layers below its own. ``ARCHITECTURE.md`` describes them.
 """
 
-import ast
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -12,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 import cartwheel
-from tests.support.imports import python_imports, way
+from tests.support.imports import import_nodes, python_imports, way
 from tests.support.rust_imports import rust_imports
 
 ROOT = Path(__file__).parents[2]
@@ -163,16 +162,8 @@ def test_no_file_imports_itself_through_others(package):
 
 def imported_when_run(file):
     """The modules that a file imports, in their order, without those for type checkers."""
-    tree = ast.parse(file.read_text())
-    for_types = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in sorted(imports, key=lambda node: node.lineno):
-        if node not in for_types:
+    for node, for_types in import_nodes(file):
+        if not for_types:
             own = getattr(node, "module", None)
             yield from [own] if own else [alias.name for alias in node.names]
 

@@ -11,14 +11,17 @@ MODELS = Path(__file__).with_name("models")
 INFINITY = float("inf")
 
 
-def case(name, *ends, steps=90, dtype=np.float32, **keywords):
-    """A case whose episodes can end in such a run by ``"termination"``, ``"truncation"``."""
+def case(name, *ends, steps=None, dtype=np.float32, **keywords):
+    """A case whose episodes can end in such a run by ``"termination"``, ``"truncation"``.
+
+    A robot needs more steps to fall than a run of `tests.support.runs` has at least.
+    """
     return Case(
         f"{name}-v5",
         keywords,
         terminates="termination" in ends,
         truncates="truncation" in ends,
-        steps=steps,
+        steps=steps or (90 if "termination" in ends else 65),
         dtype=dtype,
     )
 

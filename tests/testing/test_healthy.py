@@ -110,9 +110,10 @@ def test_vector_environments_of_gymnasium_pass(check):
 
 
 def test_rows_in_small_batches_and_other_executors_pass(check):
-    check(cartwheel.VectorEnv([Walk] * 7, executor="thread", batch_size=2), steps=24)
-    check(cartwheel.NativeVectorEnv("CartPole-v1", 20, batch_size=7, num_workers=3), steps=24)
-    check(cartwheel.VectorEnv([Walk] * 3, executor="process", num_workers=2), steps=24)
+    steps = times(12, with_full=24)
+    check(cartwheel.VectorEnv([Walk] * 7, executor="thread", batch_size=2), steps=steps)
+    check(cartwheel.NativeVectorEnv("CartPole-v1", 20, batch_size=7, num_workers=3), steps=steps)
+    check(cartwheel.VectorEnv([Walk] * 3, executor="process", num_workers=2), steps=steps)
 
 
 def test_frozen_rows_of_the_given_object_pass(check):

@@ -126,8 +126,14 @@ def load(library: str, extra: str, user: str, oldest: str | None = None) -> Any:
         ) from error
 
 
+#: Libraries that are new enough, and since which version. To read a version takes milliseconds.
+_NEW_ENOUGH: set[tuple[str, str]] = set()
+
+
 def _check_version(library: str, extra: str, user: str, oldest: str) -> None:
     """Raises ``ImportError`` if a library is too old; it need not be imported."""
+    if (library, oldest) in _NEW_ENOUGH:
+        return
     metadata: Any = importlib.import_module("importlib.metadata")  # slow to import
     try:
         found = metadata.version(library)
@@ -139,3 +145,4 @@ def _check_version(library: str, extra: str, user: str, oldest: str) -> None:
             f"pip install -U 'cartwheel[{extra}]'",
             name=library,
         )
+    _NEW_ENOUGH.add((library, oldest))

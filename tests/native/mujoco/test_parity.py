@@ -66,7 +66,11 @@ def assert_equals_gymnasium(case, mode, num_envs, builders):
 @MODE
 @CASE
 def test_every_result_equals_that_of_gymnasium(case, mode):
-    assert_equals_gymnasium(case, mode, ROWS, EVERY_NATIVE)
+    """By default with two workers, and with one of the other ways to run, in turn."""
+    others = [each for each in EVERY_NATIVE if each is not NATIVE]
+    turn = MUJOCO.index(case) % len(others)
+    others = times([others[turn]], with_full=others)
+    assert_equals_gymnasium(case, mode, ROWS, [NATIVE, *others])
 
 
 @each_in_a_mode(MUJOCO_FLOAT64, lambda case: case.env_id in SHARED)
