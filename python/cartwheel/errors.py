@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 RaisedType = TypeVar("RaisedType", bound=BaseException)
+
+
+#: The maximum number of rows that a message names, as in the engine.
+_MAX_NAMED = 16
+
+
+def named_rows(rows: Sequence[int]) -> str:
+    """Returns rows in words for a message: the first ones, and the number of the others."""
+    more = len(rows) - _MAX_NAMED
+    return f"rows {list(rows[:_MAX_NAMED])}" + (f" and {more} more" if more > 0 else "")
 
 
 def as_pickled(error: BaseException) -> tuple[Any, ...]:
@@ -52,7 +65,7 @@ class EpisodeOverError(CartwheelError, gym.error.ResetNeeded, AssertionError):
         """Makes the message from the row numbers, unless one is given."""
         super().__init__(
             message
-            or f"rows {env_index} are over and autoreset is disabled: reset them with "
+            or f"{named_rows(env_index)} are over and autoreset is disabled: reset them with "
             'reset(options={"reset_mask": mask}) before the next step, or use on_done="freeze"'
         )
         self.env_index = env_index
@@ -66,7 +79,8 @@ class WorkerDiedError(CartwheelError, RuntimeError):
         env_index: The rows of the worker.
         pid: Its process id.
         exitcode: Its exit code; ``-n`` when signal ``n`` ended it; ``None`` when unknown.
-        phase: The phase in which it ended: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
+        phase: The phase in which it ended: ``"construct"``, ``"reset"``, ``"step"``, ``"call"``, or
+            ``"send"``, while it sent an exception, long infos or answers that it had announced.
         stderr: The last lines that it wrote to ``sys.stderr``, and the traceback of a crash. It
             does not include the direct output of C libraries.
     """
@@ -120,9 +134,10 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
         cls, call: str, seconds: float, env_index: list[int], workers: list[int]
     ) -> WorkerTimeoutError:
         """Makes the error of a call that has timed out, with Gymnasium's wording and the rows."""
+        rows = named_rows(env_index).capitalize()
         return cls(
-            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} "
-            "have not answered; nothing is lost: wait again, reset or close.",
+            f"The call to `{call}` has timed out after {seconds:g} second(s). {rows} have not "
+            "answered; nothing is lost: wait again, reset or close.",
             env_index=env_index,
             workers=workers,
         )

@@ -92,11 +92,11 @@ def make_vec(
 def make_vec(
     id: str | EnvSpec,
     num_envs: int = 1,
-    *,
-    autoreset_mode: Mode | None = None,
-    wrappers: Wrappers | None = None,
     vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
+    wrappers: Wrappers | None = None,
+    *,
+    autoreset_mode: Mode | None = None,
     executor: Executor = ...,
     on_done: OnDone = ...,
     on_error: OnError = ...,
@@ -106,11 +106,11 @@ def make_vec(
 def make_vec(
     id: str | EnvSpec,
     num_envs: int = 1,
-    *,
-    autoreset_mode: Mode | None = None,
-    wrappers: Wrappers | None = None,
     vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
+    wrappers: Wrappers | None = None,
+    *,
+    autoreset_mode: Mode | None = None,
     **kwargs: Any,
 ) -> VectorEnv | NativeVectorEnv | AleVectorEnv:
     """Makes a vector environment of ``num_envs`` environments of a registered id.
@@ -121,7 +121,8 @@ def make_vec(
         >>> cartwheel.make_vec(envs.spec).num_envs
         4
 
-    An id in the namespace ``cartwheel/`` gives a :class:`NativeVectorEnv`, any other id a
+    The arguments are those of ``gymnasium.make_vec``, in the same order, and more keywords. An id
+    in the namespace ``cartwheel/`` gives a :class:`NativeVectorEnv`, any other id a
     :class:`VectorEnv`. With the ``vectorization_mode`` ``"sync"`` or ``"async"``, a native id gives
     a :class:`VectorEnv`, too: each of its environments is a :class:`NativeEnv`, which can be
     wrapped but is called from Python. With ``executor="ale"`` an id ``ALE/…`` gives an
@@ -131,17 +132,17 @@ def make_vec(
         id: An id of Gymnasium's registry, possibly with a module to import first
             (``"module:Env-v0"``), or without a version, for the newest; or an ``EnvSpec``, such as
             the ``spec`` of an earlier result.
-        num_envs: Number of environments.
-        autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
-        wrappers: Functions applied to each environment, in order, in its worker. Environments of a
-            :class:`NativeVectorEnv` cannot be wrapped one by one: use Gymnasium's vector wrappers,
-            as in ``gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)``.
+        num_envs: Number of environments. That of a spec of several counts instead, as in Gymnasium.
         vectorization_mode: ``"sync"`` makes a :class:`VectorEnv` with the executor ``"inline"``,
             ``"async"`` one with ``"process"``, unless ``executor`` is given.
         vector_kwargs: Keywords of :class:`VectorEnv` whose names the environment uses, too. A
             keyword that is both here and in ``kwargs`` goes to the environment in ``kwargs``.
             (``gymnasium.make_vec`` refuses ``vector_kwargs`` for native ids, as for every id with a
             vector entry point. There all keywords are ``kwargs``.)
+        wrappers: Functions applied to each environment, in order, in its worker. Environments of a
+            :class:`NativeVectorEnv` cannot be wrapped one by one: use Gymnasium's vector wrappers,
+            as in ``gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)``.
+        autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …). All other
             keywords go to ``gymnasium.make`` and from there to the environment, such as
             ``render_mode`` and ``max_episode_steps``; in ``vector_kwargs`` the latter is the limit

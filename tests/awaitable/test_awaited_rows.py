@@ -295,6 +295,7 @@ def test_counters_are_those_of_requests_however_they_travel(lazy):
             assert stats.restarts.tolist() == [1, 0]
             assert stats.step_times.sum(1).tolist() == [3, 0]
             assert 0.02 <= stats.slowest_step[0] <= stats.step_seconds[0]
+            assert stats.timed_seconds == pytest.approx(stats.step_seconds)
             ((bucket,),) = np.nonzero(stats.step_times[0, 24:])
             low, high = stats.bucket_edges[24 + bucket :][:2]
             assert low <= stats.slowest_step[0] < high

@@ -163,6 +163,16 @@ def test_the_page_of_the_command_line_names_every_option(run, command):
     assert [option for option in options if f"`{option}" not in page] == []
 
 
+def test_the_page_of_the_command_line_names_every_environment_variable():
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    sources = [*ROOT.glob("python/cartwheel/**/*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
+    texts = [source.read_text(encoding="utf-8") for source in sources]
+    names = {name for text in texts for name in re.findall(r"\bCARTWHEEL_[A-Z_]+", text)}
+    names.remove("CARTWHEEL_FAILPOINTS")  # of tests, where the engine is built for them
+    assert "CARTWHEEL_CPUS" in names
+    assert [name for name in sorted(names) if f"| `{name}=" not in page] == []
+
+
 def test_signs_that_the_encoding_lacks_are_replaced():
     finished = start("envs", "Null-v0", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (finished.returncode, finished.stderr) == (0, "")

@@ -77,6 +77,17 @@ def test_the_next_commands_are_printed_with_the_id(run, tmp_path):
         assert command in text
 
 
+def test_the_next_commands_can_be_pasted_wherever_the_folder_is(run, tmp_path):
+    folder = tmp_path / "new code" / "wind-walk"
+    status, printed, _ = run("new", folder, "--path", ROOT)
+    assert status == 0
+    (command,) = [line for line in printed.splitlines() if line.startswith("  cd ")]
+    shown = subprocess.run(
+        ["sh", "-c", f"{command}; pwd"], check=True, capture_output=True, text=True
+    )
+    assert Path(shown.stdout.strip()) == folder.resolve()
+
+
 def test_without_a_source_the_clone_of_this_cartwheel_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(new, "_CLONE", ROOT)
     new.write(tmp_path / "maze", new.path_source(None))

@@ -1,6 +1,7 @@
 """`make_vec` builds registered environments; `patch_gymnasium` lets Gymnasium build cartwheel's."""
 
 import copy
+import inspect
 import subprocess
 import sys
 import warnings
@@ -434,6 +435,25 @@ def test_gymnasiums_vectorization_modes_choose_the_executor(mode, executor):
     envs = cartwheel.make_vec("CartPole-v1", 2, vectorization_mode=mode, executor="thread")
     assert envs.executor == "thread"
     envs.close()
+
+
+def test_the_arguments_are_those_of_gymnasiums_make_vec_in_its_order():
+    ours, theirs = (
+        [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        for make_vec in (cartwheel.make_vec, gym.make_vec)
+        for parameters in [inspect.signature(make_vec).parameters.values()]
+    )
+    assert ours == theirs
+    given = ("CartPole-v1", 2, "sync", {"copy": False}, [TimeAwareObservation])
+    envs, oracle = cartwheel.make_vec(*given), gym.make_vec(*given)
+    assert (envs.executor, envs.copy) == ("inline", False)
+    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
+    for rebuild, spec in ((cartwheel.make_vec, envs.spec), (gym.make_vec, oracle.spec)):
+        again = rebuild(spec, 7)
+        assert again.num_envs == 2  # that of the spec
+        again.close()
+    envs.close()
+    oracle.close()
 
 
 def test_vector_entry_points_of_others_are_refused():

@@ -114,6 +114,10 @@ assert_type(
 either = cartwheel.make_vec("CartPole-v1", 2, executor="process", num_workers=2)
 assert_type(either, cartwheel.VectorEnv | cartwheel.NativeVectorEnv)
 assert_type(either.step([0, 1])[0], Array)
+assert_type(
+    cartwheel.make_vec("CartPole-v1", 2, "sync", {"copy": False}),
+    cartwheel.VectorEnv | cartwheel.NativeVectorEnv,
+)
 
 # Policies.
 cartwheel.Collector(envs, policy, num_steps=8)

@@ -1,5 +1,6 @@
 """Actions are checked before anything is stepped, and each environment gets its own copy."""
 
+import itertools
 import re
 from functools import partial
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 
-from tests.support.cases import Case
+from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv
 from tests.support.oracle import with_oracle
@@ -58,6 +59,46 @@ def test_python_ints_stay_python_ints(build, batch):
     assert_identical(received(envs), [1, 2, 3])
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        iter,
+        lambda batch: (action for action in batch),
+        lambda batch: map(int, batch),
+        lambda batch: dict(enumerate(batch)).values(),
+    ],
+    ids=["iterator", "generator", "map", "values of a dictionary"],
+)
+def test_actions_may_be_any_iterable_with_an_order_as_in_gymnasium(build_any, form):
+    envs, oracle = with_oracle(build_any, POLE, 3)
+    assert_identical(envs.step(form([0, 1, 0])), oracle.step(form([0, 1, 0])))
+    envs.step_async(form([1, 1, 0]))
+    assert_identical(envs.step_wait(), oracle.step(form([1, 1, 0])))
+    for wrong, text in [
+        ([0, 1], "got 2"),
+        ([0] * 4, "got more"),
+        (itertools.repeat(0), "got more"),
+    ]:
+        with pytest.raises(
+            ValueError, match=rf"expected 3 actions \(one per environment\), {text}"
+        ):
+            envs.step(form(wrong) if isinstance(wrong, list) else wrong)
+    with pytest.raises(ZeroDivisionError):
+        envs.step(1 // action for action in (1, 0, 1))
+    assert_identical(envs.step([1, 0, 1]), oracle.step([1, 0, 1]))  # nothing else was stepped
+
+
+def test_iterables_are_parts_of_nested_actions(build):
+    envs = build(recorders(NESTED, 2))
+    envs.reset()
+    boxes = np.zeros((2, 2), np.float32)
+    envs.step({"a": (action for action in (1, 2)), "b": (iter(boxes), iter([[0, 1], [1, 1]]))})
+    first, second = received(envs)
+    assert (first["a"], second["a"]) == (1, 2)
+    assert_identical([first["b"][0], second["b"][0]], list(boxes))
+    assert [each["b"][1].tolist() for each in (first, second)] == [[0, 1], [1, 1]]
+
+
 def test_numpy_scalars_in_a_list_keep_their_type(build):
     envs = build(recorders(Discrete(10)))
     envs.reset()
@@ -101,6 +142,17 @@ def test_a_list_of_arrays_is_a_batch(build):
     batch = [np.array([row, row + 0.5], np.float32) for row in range(3)]
     envs.step(batch)
     assert_identical(received(envs), batch)
+
+
+@pytest.mark.parametrize("space", [BOX, MultiDiscrete([9, 9]), MultiBinary(2)], ids=str)
+def test_a_list_of_lists_gives_arrays_with_the_dtype_of_the_list(build, space):
+    envs = build(recorders(space))
+    envs.reset()
+    kinds = [int, float] if space is BOX else [int]
+    for kind in kinds:
+        batch = [[kind(row), kind(0)] for row in range(3)]
+        envs.step(batch)
+        assert_identical(received(envs), list(np.array(batch)))
 
 
 def test_nested_actions_are_split_by_row(build):
@@ -231,6 +283,9 @@ def refused(space, batch, error, text=""):
         refused(Discrete(3), 1.5, TypeError, "Unable to iterate over the following elements: 1.5"),
         refused(Discrete(3), np.array(1), TypeError, "Unable to iterate"),
         refused(Discrete(3), np.int64(1), TypeError, "Unable to iterate"),
+        refused(Discrete(3), {0, 1, 2}, TypeError, "Unable to iterate"),
+        refused(Discrete(3), {0: 1, 1: 2, 2: 0}, TypeError, "Unable to iterate"),
+        refused(Discrete(3), b"012", TypeError, "Unable to iterate"),
         refused(Discrete(3), np.array([1.0, 2.0, 0.0]), TypeError),
         refused(Discrete(3), np.array(["1", "2", "0"]), TypeError),
         refused(Discrete(3), np.array([[1], [2], [0]]), ValueError),

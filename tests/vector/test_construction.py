@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -25,6 +26,8 @@ from tests.support.environments import (
 from tests.support.executors import FORK_FIRST, SENDING
 from tests.support.faulty import FaultyEnv, UnclosableEnv, build_faulty, fault
 from tests.support.processes import is_alive, left_behind, residue
+
+ROOT = Path(__file__).parents[2]
 
 
 def assert_works(envs, lengths=(2, 3)):
@@ -196,6 +199,31 @@ def test_a_function_that_returns_no_environment_is_an_error_of_its_row(build, wr
     assert_names_row(failure.value, 2)
 
 
+class ForeignSpaceEnv(TranscriptEnv):
+    """Its space is not Gymnasium's, as that of an environment of the older package gym."""
+
+    def __init__(self, name, file):
+        super().__init__(2)
+        setattr(self, name, range(3))
+        self.file = file
+
+    def close(self):
+        self.file.touch()
+
+
+@pytest.mark.parametrize("name", ["observation_space", "action_space"])
+def test_a_space_that_is_not_gymnasiums_is_an_error_that_names_it(build, name, tmp_path):
+    file = tmp_path / "closed"
+    with pytest.raises(TypeError) as refused:
+        build([*transcripts(2, 2), partial(ForeignSpaceEnv, name, file)])
+    assert str(refused.value) == (
+        f"env_fns[2] must return an environment whose `{name}` is a space of Gymnasium, got "
+        "range(0, 3) of type <class 'range'>"
+    )
+    assert_names_row(refused.value, 2)
+    assert file.exists()  # it was closed
+
+
 def test_a_function_that_raises_is_an_error_of_its_row(build_everywhere):
     rows = [partial(build_faulty, row, "value error" if row == 3 else "none") for row in range(5)]
     with pytest.raises(ValueError, match="boom") as failure:
@@ -265,6 +293,26 @@ def test_the_arguments_are_those_of_sync_vector_env_in_its_order():
     envs.envs[1].t = 7
     assert envs.get_attr("t") == (1, 7)
     envs.close()
+
+
+def test_the_preset_for_the_calling_thread_may_call_reset_as_in_gymnasium():
+    envs, oracle = (kind(transcripts(2, 3)) for kind in (cartwheel.SyncVectorEnv, SyncVectorEnv))
+    assert_identical(envs.call("reset", seed=3), oracle.call("reset", seed=3))
+    assert_identical(envs.call("step", 1), oracle.call("step", 1))
+    envs.close()
+    oracle.close()
+
+
+@pytest.mark.parametrize("name", ["AsyncVectorEnv", "SyncVectorEnv"])
+def test_public_attributes_are_those_of_gymnasium_but_for_those_that_a_page_lists(name):
+    every = []
+    for module in (cartwheel, gym.vector):
+        envs = getattr(module, name)(transcripts(2))
+        every.append({each for each in dir(envs) if not each.startswith("_")})
+        envs.close()
+    ours, theirs = every
+    listed = (ROOT / "docs/gymnasium-differences.md").read_text(encoding="utf-8")
+    assert [each for each in sorted(theirs - ours) if f"`{each}`" not in listed] == []
 
 
 @pytest.mark.parametrize("vector_class", [cartwheel.SyncVectorEnv, SyncVectorEnv])

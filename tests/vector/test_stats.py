@@ -36,6 +36,9 @@ def assert_consistent(stats):
     assert stats.bucket_edges.shape == (stats.step_times.shape[1] + 1,)
     for shard, (first, last) in enumerate(stats.worker_rows):
         assert stats.step_seconds[first:last].sum() <= stats.working[shard] + 1e-6
+    shortest = stats.step_times @ stats.bucket_edges[:-1]  # each bucket ends at twice its beginning
+    assert (shortest <= stats.timed_seconds * (1 + 1e-9)).all()
+    assert (stats.timed_seconds <= 2 * shortest + 2e-9 * stats.step_times.sum(axis=1)).all()
     for field in ("steps", "resets", "replacements", "worker_rows", "step_times", "restarts"):
         assert getattr(stats, field).dtype == np.int64
 
@@ -283,6 +286,10 @@ def test_native_rows_are_counted_and_a_sample_of_their_tasks_is_timed(
     ]
     assert (stats.mean_step > 0).all()
     assert_consistent(stats)
+    _, values = parsed(stats.prometheus())
+    histogram = "cartwheel_step_duration_seconds"
+    assert values[f"{histogram}_count", ()] == stats.step_times.sum()
+    assert values[f"{histogram}_sum", ()] == stats.timed_seconds.sum()  # of the timed steps alone
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
@@ -370,5 +377,6 @@ def test_stats_are_written_for_json_and_for_prometheus():
     assert buckets == sorted(buckets)
     assert buckets[-1] == values[f"{histogram}_count", (label,)] == 20
     assert values[f"{histogram}_bucket", (label, ("le", "+Inf"))] == 20
+    assert values[f"{histogram}_sum", (label,)] == pytest.approx(stats.step_seconds.sum())
     with pytest.raises(ValueError, match="'rows' cannot be the name of a label"):
         stats.prometheus(rows=1)

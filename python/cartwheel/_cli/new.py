@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -191,7 +192,7 @@ def next_steps(folder: Path) -> str:
     env_id = f"{module}/{''.join(part.capitalize() for part in module.split('_'))}-v0"
     return (
         f"wrote {folder}: the environment {env_id}, in src/lib.rs\n"
-        f"  cd {folder}\n"
+        f"  cd {shlex.quote(str(folder))}\n"
         "  cargo test                  # plays it in every way, without Python\n"
         "  pip install maturin pytest\n"
         "  maturin develop --release   # builds it into the active virtual environment\n"

@@ -35,6 +35,8 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.errors import named_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -91,7 +93,7 @@ def log_waiting(
         pid = f", pid {processes[worker].pid}" if processes else ""
         if own:
             slow.append(worker)
-            waited_for.append(f"rows {own} (worker {worker}{pid})")
+            waited_for.append(f"{named_rows(own)} (worker {worker}{pid})")
     log_event(
         logging.WARNING,
         f"{call}: still waiting for {', '.join(waited_for)} after {seconds:.1f} s",

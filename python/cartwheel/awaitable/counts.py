@@ -50,6 +50,7 @@ class Counts:
             "steps": stats["steps"] + np.array(self._steps),
             "resets": np.array(self.resets),
             "step_seconds": stats["step_seconds"] + np.array(self._seconds),
+            "timed_seconds": stats["timed_seconds"] + np.array(self._seconds),
             "slowest_step": np.maximum(stats["slowest_step"], self._slowest),
             "step_times": step_times,
             # The first process of a row takes the place of none.

@@ -19,6 +19,7 @@ from cartwheel._cartwheel import (
 from cartwheel._internal.literals import States
 from cartwheel._internal.reset_arguments import ROW_OPTIONS
 from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
+from cartwheel.errors import named_rows
 from cartwheel.native.mujoco.env import KEYWORD_TEXTS, MujocoBackend, is_mujoco, mujoco_keywords
 from cartwheel.native.registration import NATIVE_ENTRY_POINT, registered_id
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from gymnasium.envs.registration import EnvSpec
 
-#: The maximum number of rows that an error names.
-_MAX_NAMED = 17
 #: Keywords of :class:`~cartwheel.VectorEnv` without an effect on native environments.
 _IGNORED = ("shared_memory", "copy", "context", "daemon")
 #: Keywords of :class:`~cartwheel.VectorEnv` with only one possible value, and the reason.
@@ -194,10 +193,9 @@ def refused_values(name: str, refused: Sequence[tuple[int, str]], *, one_value: 
     reason = refused[0][1]
     if one_value:
         return ValueError(f"`{name}` {reason}.")
-    rows = [row for row, _ in refused]
-    others = f"; rows {rows[1:_MAX_NAMED]} were refused, too" if len(rows) > 1 else ""
-    more = f", and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else ""
-    return ValueError(f"`{name}` of row {rows[0]} {reason}{others}{more}.")
+    first, *others = (row for row, _ in refused)
+    too = f"; {named_rows(others)} were refused, too" if others else ""
+    return ValueError(f"`{name}` of row {first} {reason}{too}.")
 
 
 def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:

@@ -31,6 +31,7 @@ from cartwheel._internal.arguments import (
 from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.suggestions import keywords_of, suggest
+from cartwheel.errors import named_rows
 from cartwheel.native.callbacks import NativeCallbacks
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import (
@@ -369,7 +370,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         fresh = sorted(set(rows).difference(self._callbacks.envs.begun()))
         if fresh:
             raise gym.error.ResetNeeded(
-                f"Cannot call `render()` before `reset()`: rows {fresh} have not been reset."
+                f"Cannot call `render()` before `reset()`: {named_rows(fresh)} have not been reset."
             )
         return self._draw(rows)
 

@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._internal.arguments import as_bool, as_integer
+from cartwheel.errors import named_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +77,11 @@ class Rules:
         if not self.ignore_terminations or self.max_episode_steps is not None or all(limits):
             return
         rows = [row for row, is_limited in enumerate(limits) if not is_limited]
-        named = "no environment has one" if len(rows) == len(limits) else f"rows {rows} have none"
+        named = (
+            "no environment has one"
+            if len(rows) == len(limits)
+            else f"{named_rows(rows)} have none"
+        )
         raise ValueError(
             "`ignore_terminations=True` needs a step limit, because episodes would never be over, "
             f"and {named}: pass `max_episode_steps`."

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class AsyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """:class:`VectorEnv` in worker processes, with the arguments of ``AsyncVectorEnv``."""
+    """:class:`VectorEnv` in worker processes, with the arguments of ``AsyncVectorEnv``.
+
+    All other keywords of :class:`VectorEnv` are accepted, too.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,11 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, 
 
 
 class SyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """:class:`VectorEnv` in the calling thread, with the arguments of ``SyncVectorEnv``."""
+    """:class:`VectorEnv` in the calling thread, with the arguments of ``SyncVectorEnv``.
+
+    All other keywords of :class:`VectorEnv` are accepted, too. As in Gymnasium, :attr:`envs` has
+    the environments, and :meth:`call` may call their ``reset``, ``step`` and ``close``.
+    """
 
     _reserves_calls = False
 

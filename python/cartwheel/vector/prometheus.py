@@ -85,7 +85,7 @@ def as_prometheus(stats: Any, labels: Mapping[str, Any]) -> str:
         ({"": "_bucket", "le": _number(edge)}, count)
         for edge, count in zip(edges, counts, strict=True)
     ]
-    ends = [({"": "_sum"}, stats.step_seconds.sum()), ({"": "_count"}, counts[-1])]
+    ends = [({"": "_sum"}, stats.timed_seconds.sum()), ({"": "_count"}, counts[-1])]
     add("step_duration_seconds", "histogram", "Times of steps.", [*buckets, *ends])
     return "\n".join(lines) + "\n"
 

@@ -53,6 +53,7 @@ class Stats:
             ``k`` counts the steps from ``bucket_edges[k]`` to ``bucket_edges[k + 1]``. If rows are
             timed one by one, ``step_times.sum() == steps.sum()``, unless a worker died in the
             middle of a step.
+        timed_seconds: ``float64``, shape ``(num_groups,)``: time of the steps in ``step_times``.
         working: ``float64``, shape ``(num_groups,)``: time spent on each group's steps, resets and
             control calls.
         restarts: ``int64``, shape ``(num_groups,)``: how often the group's worker was replaced,
@@ -76,6 +77,7 @@ class Stats:
     slowest_step: NDArray[np.float64]
     worker_rows: NDArray[np.int64]
     step_times: NDArray[np.int64]
+    timed_seconds: NDArray[np.float64]
     working: NDArray[np.float64]
     restarts: NDArray[np.int64]
     waited: float

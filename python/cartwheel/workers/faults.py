@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import gymnasium as gym
 
-from cartwheel.errors import RAISED_BY, RemoteEnvError, RemoteTraceback, add_note
+from cartwheel.errors import RAISED_BY, RemoteEnvError, RemoteTraceback, add_note, named_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,11 +152,12 @@ def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
 def _first(faults: list[Fault], received: list[int] | None) -> BaseException:
     faults = sorted(faults, key=lambda fault: -1 if fault.row is None else fault.row)
     error = faults[0].take_exception()
-    others = [fault.row for fault in faults[1:]]
+    others = [fault.row for fault in faults[1:] if fault.row is not None]
     if others:
-        add_note(error, f"the environments of rows {others} raised too")
+        add_note(error, f"the environments of {named_rows(others)} raised too")
     if received is not None:
-        add_note(error, f"it came with the batch of rows {received}, whose results are dropped")
+        rows = named_rows(received)
+        add_note(error, f"it came with the batch of {rows}, whose results are dropped")
     return error
 
 

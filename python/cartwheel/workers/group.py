@@ -20,7 +20,7 @@ from cartwheel._cartwheel import cache_draws
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note, named_rows
 from cartwheel.workers.channels import Deadline, ProcessChannel
 from cartwheel.workers.inheritance import free_in_workers, starting
 from cartwheel.workers.process import (
@@ -141,7 +141,7 @@ class WorkerGroup:
             seconds = round(deadline.seconds or 0.0, 3)
             raise WorkerTimeoutError(
                 f"the construction has timed out after {seconds:g} second(s): the workers of "
-                f"rows {late} have not answered",
+                f"{named_rows(late)} have not answered",
                 env_index=late,
                 workers=self.workers_of(late),
             )
@@ -436,8 +436,8 @@ class WorkerGroup:
         except multiprocessing.TimeoutError:
             rows = list(range(*self.shards[worker]))
             raise WorkerTimeoutError(
-                f"the construction of rows {rows}, whose worker process had died, has timed out "
-                f"after {deadline.seconds} second(s)",
+                f"the construction of {named_rows(rows)}, whose worker process had died, has timed "
+                f"out after {deadline.seconds} second(s)",
                 env_index=rows,
                 workers=[worker],
             ) from None

@@ -19,7 +19,7 @@ import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
 from cartwheel._internal.process import process_lock, uninterrupted
-from cartwheel.errors import add_note
+from cartwheel.errors import add_note, named_rows
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.process import StartProcess, check_can_start
@@ -207,7 +207,7 @@ def _pickled(content: object, env_fns: Sequence[EnvFn], first: int, last: int) -
         what = f"env_fns[{rows[0]}]" if len(rows) == 1 else "env_fns"
         raise add_note(
             TypeError(f"{what} cannot be pickled for a worker process: {error}"),
-            f"in the functions of rows {rows}" if rows else "in all of them together",
+            f"in the functions of {named_rows(rows)}" if rows else "in all of them together",
         ) from error
     return data
 

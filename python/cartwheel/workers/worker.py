@@ -23,6 +23,7 @@ from gymnasium.wrappers import TimeLimit
 
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
+from cartwheel._internal.suggestions import shown
 from cartwheel.errors import add_note
 from cartwheel.workers import attributes
 from cartwheel.workers.agents_env import AgentsEnv
@@ -176,6 +177,7 @@ class Worker:
             getattr(env, "observation_space", None)
         )
         if not missing and not isinstance(env, type) and not is_vector and not has_agents:
+            self._check_spaces(env, row)
             return
         self.envs.pop()
         if is_vector:
@@ -193,6 +195,17 @@ class Worker:
             f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
         )
         raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
+
+    @staticmethod
+    def _check_spaces(env: Any, row: int) -> None:
+        """Raises if the spaces of an environment are not Gymnasium's."""
+        for name in ("observation_space", "action_space"):
+            space = getattr(env, name)
+            if not isinstance(space, gym.Space):
+                raise TypeError(
+                    f"env_fns[{row}] must return an environment whose `{name}` is a space of "
+                    f"Gymnasium, got {shown(space)} of type {type(space)}"
+                )
 
     def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
         """Makes the environments and sends the caller their description, or the fault."""

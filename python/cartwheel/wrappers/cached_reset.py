@@ -9,7 +9,7 @@ from gymnasium.error import ResetNeeded
 
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.progress import Progress
-from cartwheel.errors import add_note
+from cartwheel.errors import add_note, named_rows
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.states import cache_draws, sample_states, use_cache
 from cartwheel.wrappers.base import VectorWrapper
@@ -113,7 +113,7 @@ class CachedReset(KeepsState, VectorWrapper):
             if fresh := sorted(self._fresh.intersection(batch.rows.tolist())):
                 raise add_note(
                     ResetNeeded("Cannot call env.step() before calling env.reset()"),
-                    f"rows {fresh} were never reset",
+                    f"{named_rows(fresh)} were never reset",
                 )
         return actions
 

@@ -32,8 +32,8 @@ static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 /// least 1. A thread that is pinned may use one.
 ///
 /// `CARTWHEEL_CPUS` in the environment makes it fewer, for schedulers that deal out processors by
-/// agreement alone, as Ray does. Anything but a positive integer there is ignored. It is read by the
-/// first call and by [`read_most_cpus`].
+/// agreement alone, as Ray does; 0 counts as 1, and a text that is not an integer is ignored. It is
+/// read by the first call and by [`read_most_cpus`].
 pub fn usable_cpus() -> usize {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // `Relaxed`: a number that every thread computes alike.

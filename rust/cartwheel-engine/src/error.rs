@@ -92,7 +92,7 @@ pub enum Error {
         expected: Call,
     },
     /// Rows that were sent have not been received.
-    #[error("rows {rows:?} are in flight: receive them first")]
+    #[error("{} are in flight: receive them first", named_rows(.rows))]
     InFlight {
         /// Every such row, or those that were to be sent again.
         rows: Vec<usize>,
@@ -168,13 +168,13 @@ pub enum Error {
         wrote: String,
     },
     /// Rows whose episode is over were stepped with autoreset disabled.
-    #[error("rows {rows:?} are over and autoreset is disabled")]
+    #[error("{} are over and autoreset is disabled", named_rows(.rows))]
     EpisodeOver {
         /// Every such row.
         rows: Vec<usize>,
     },
     /// Rows whose environment failed in an earlier call were stepped before a reset.
-    #[error("rows {rows:?} failed in an earlier call and have not been reset since")]
+    #[error("{} failed in an earlier call and have not been reset since", named_rows(.rows))]
     NeedsReset {
         /// Every such row.
         rows: Vec<usize>,
@@ -188,7 +188,10 @@ pub enum Error {
     },
     /// Rows without an episode were to be stepped, where [episodes are
     /// counted](crate::episodes::Episodes).
-    #[error("rows {rows:?} have no episode: they were never reset, or their last result was lost")]
+    #[error(
+        "{} have no episode: they were never reset, or their last result was lost",
+        named_rows(.rows)
+    )]
     NoEpisode {
         /// Every such row.
         rows: Vec<usize>,
@@ -213,7 +216,7 @@ pub enum Error {
     #[error("there is no native environment {0:?}")]
     UnknownEnv(String),
     /// Rows whose parameter cannot have the value that they were given. The others have theirs.
-    #[error("rows {rows:?}: {reason}")]
+    #[error("{}: {reason}", named_rows(.rows))]
     BadValues {
         /// The rows, counted from the first row of the shard.
         rows: Vec<usize>,
@@ -273,6 +276,16 @@ impl From<TooLarge> for Error {
     fn from(too_large: TooLarge) -> Self {
         Self::BadPlan(too_large.to_string())
     }
+}
+
+/// Maximum number of rows that a message names: a call may be about all rows.
+const NAMED: usize = 16;
+
+/// Rows in words for a message: the first ones, and the number of the others.
+pub fn named_rows(rows: &[usize]) -> String {
+    let (first, rest) = rows.split_at(rows.len().min(NAMED));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!("rows {first:?}{more}")
 }
 
 /// The workers that may have written something.

@@ -57,5 +57,5 @@ pub mod worker;
 
 pub use call::{Call, FULL_RESET};
 pub use cartwheel_core::{Transition, rng};
-pub use error::{Error, Shortage};
+pub use error::{Error, Shortage, named_rows};
 pub use transition::PhaseTag;

@@ -1,7 +1,7 @@
 //! Converts the core's errors to Python exceptions, all in this file.
 
 use cartwheel_core::Error as EnvError;
-use cartwheel_engine::{Call, Error};
+use cartwheel_engine::{Call, Error, named_rows};
 use pyo3::exceptions::{
     PyImportError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
     PyValueError,
@@ -14,9 +14,6 @@ use crate::known::imported;
 
 /// The id of simulations of the caller's own models, which messages call by what makes them.
 const SIMULATION: &str = "_Simulation-v0";
-
-/// Maximum number of rows that a message names: before the first reset all rows qualify.
-const NAMED: usize = 16;
 
 /// An exception of a class that is defined in Python.
 macro_rules! python_error {
@@ -47,7 +44,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         }),
         Error::NeverReset { rows } => attach(|py| {
             let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
-            noted(py, error, &format!("{} were never reset", named(&rows)))
+            noted(py, error, &format!("{} were never reset", named_rows(&rows)))
         }),
         Error::Recording { .. } => PyRuntimeError::new_err(text + " by `end_rollout()`"),
         Error::BadPlan(_)
@@ -91,13 +88,6 @@ pub(crate) fn unreadable(error: impl Into<Error>) -> PyErr {
     attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
 }
 
-/// The rows in words, the first ones if they are many.
-fn named(rows: &[usize]) -> String {
-    let (first, rest) = rows.split_at(rows.len().min(NAMED));
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    format!("rows {first:?}{more}")
-}
-
 /// The exception for wrong arguments of a return estimator: dtypes are checked before the core gets
 /// the arrays, so only values and shapes are left.
 pub(crate) fn returns_error(error: cartwheel_kernels::returns::Error) -> PyErr {
@@ -128,7 +118,7 @@ pub(crate) fn still_pending(py: Python<'_>, calling: &str, pending: Call, rows: 
     let error = already_pending(py, calling, &pending.to_string());
     let left = match rows {
         [] => "every row has answered".to_owned(),
-        rows => format!("rows {rows:?} have not answered"),
+        rows => format!("{} have not answered", named_rows(rows)),
     };
     let note = format!(
         "the wait for it was given up, and {left}: `{pending}_wait()` waits again, `reset()` drops \
@@ -145,7 +135,7 @@ pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
 
 /// `calling` concerns rows that were sent and not received.
 pub(crate) fn in_flight(py: Python<'_>, calling: &str, rows: &[usize]) -> PyErr {
-    let rows = named(rows);
+    let rows = named_rows(rows);
     let text = format!(
         "Calling `{calling}` while {rows} are in flight: `recv` them first, or `pause()` the collector that sent them."
     );
@@ -155,8 +145,8 @@ pub(crate) fn in_flight(py: Python<'_>, calling: &str, rows: &[usize]) -> PyErr 
 /// `calling` concerns all rows, of which only these were sent and not received.
 pub(crate) fn some_in_flight(py: Python<'_>, call: Call, calling: &str, rows: &[usize]) -> PyErr {
     let (rows, others) = match call {
-        Call::Reset => (named(rows), "reset others by `options[\"env_index\"]`"),
-        _ => (named(rows), "step others by `env_index`"),
+        Call::Reset => (named_rows(rows), "reset others by `options[\"env_index\"]`"),
+        _ => (named_rows(rows), "step others by `env_index`"),
     };
     let text = format!(
         "Calling `{calling}` for all rows while {rows} are in flight: `recv` them first, `pause()` the collector that sent them, or {others}."

@@ -35,6 +35,8 @@ pub struct ShardStats {
     /// Numbers of its steps that took `2^k` to `2^(k + 1)` nanoseconds. All steps count; where rows
     /// are not timed one by one, a sample of tasks counts, in which every row has the mean time.
     pub step_times: [u64; BUCKETS],
+    /// Time of these steps together.
+    pub timed: Duration,
     /// Time spent on its rows; where rows are not timed one by one, an estimate from that sample.
     pub working: Duration,
     /// Dead worker processes that were replaced by others.
@@ -184,6 +186,7 @@ impl Meter {
         ShardStats {
             rows: span,
             step_times: totals.step_times,
+            timed: totals.stepping,
             working: stepping + totals.other,
             restarts: self.restarts[shard].load(Ordering::Relaxed),
         }

@@ -6,7 +6,9 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySequence, PyTuple};
+use pyo3::types::{
+    PyBytes, PyFrozenSet, PyInt, PyList, PyMapping, PySequence, PySet, PyString, PyTuple,
+};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, as_flags, copy_bytes, filled, from_numbers};
@@ -240,10 +242,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> P
         })?
     };
     if array.ndim() == 0 {
-        return Err(PyTypeError::new_err(format!(
-            "Unable to iterate over the following elements: {actions}: {}",
-            rows.wanted()
-        )));
+        return check(leaf, listed(actions, rows)?.as_any(), rows);
     }
     let number = rows.number();
     // Compared one by one: shapes are short, and a call of `memcmp` took 6 % of the step of a row.
@@ -267,6 +266,27 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> P
     }
     let contiguous = array.call_method1("copy", ("C",))?;
     Ok(Part::Array(dtype, contiguous.cast_into::<PyUntypedArray>()?))
+}
+
+/// The actions of an iterable that is not an array, such as a generator, in a list.
+#[cold]
+fn listed<'py>(actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> PyResult<Bound<'py, PyList>> {
+    let has_no_order = actions.is_instance_of::<PySet>()
+        || actions.is_instance_of::<PyFrozenSet>()
+        || actions.cast::<PyMapping>().is_ok();
+    let is_text = actions.is_instance_of::<PyString>() || actions.is_instance_of::<PyBytes>();
+    let Some(iterator) = actions.try_iter().ok().filter(|_| !has_no_order && !is_text) else {
+        return Err(PyTypeError::new_err(format!(
+            "Unable to iterate over the following elements: {actions}: {}",
+            rows.wanted()
+        )));
+    };
+    // One more than is wanted, because it may not end.
+    let taken: Vec<_> = iterator.take(rows.number() + 1).collect::<PyResult<_>>()?;
+    if taken.len() > rows.number() {
+        return Err(PyValueError::new_err(format!("{}, got more", rows.wanted())));
+    }
+    PyList::new(actions.py(), taken)
 }
 
 /// A shape as Python writes it.

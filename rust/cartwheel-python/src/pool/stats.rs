@@ -29,6 +29,8 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
     let times = shards.iter().flat_map(|shard| shard.step_times);
     let times: Vec<_> = times.map(signed).collect();
     fields.set_item("step_times", from_numbers(py, shards.len(), &[BUCKETS], &times)?)?;
+    let timed = shards.iter().map(|shard| shard.timed.as_secs_f64());
+    fields.set_item("timed_seconds", array(py, timed)?)?;
     let working = shards.iter().map(|shard| shard.working.as_secs_f64());
     fields.set_item("working", array(py, working)?)?;
     let restarts = shards.iter().map(|shard: &ShardStats| signed(shard.restarts));
