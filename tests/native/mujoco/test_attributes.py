@@ -8,6 +8,7 @@ from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.native.mujoco.rows import SCENE
 from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_reset, assert_same_steps
 
@@ -110,6 +111,17 @@ def test_the_state_of_a_row_has_what_was_set_in_its_own_model(build):
     again = envs.step(actions[[2, 0, 1]])
     for one, other in zip(again[:4], expected[:4], strict=True):
         assert_identical(one[[1, 2, 0]], other)
+
+
+@pytest.mark.parametrize("model_per_row", [False, True])
+def test_the_state_of_a_row_has_what_frames_are_drawn_from(build, model_per_row):
+    envs, oracle = build(model_per_row=model_per_row)
+    assert_same_steps(envs, oracle, 7)
+    envs.set_state([2], envs.get_state([0]))
+    for name in SCENE:
+        ours, _, loaded = envs.get_attr(f"data.{name}")
+        assert_identical(loaded, ours, name)
+    assert not np.array_equal(*envs.get_attr("data.geom_xpos")[:2])
 
 
 def test_the_state_of_a_row_with_a_model_that_is_refused_changes_nothing(build):
