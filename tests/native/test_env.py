@@ -271,6 +271,14 @@ def test_attributes_that_rendering_reads_have_the_dtype_of_gymnasiums(build, env
                 break
 
 
+def test_a_walker_that_is_in_a_hole_already_gets_gymnasiums_reward(build):
+    env, twin = build("FrozenLake-v1", is_slippery=False, reward_schedule=(5, -1, -0.25))
+    for each in (env, twin):
+        each.reset(seed=1)
+        each.unwrapped.s = 5
+    assert_identical(env.step(0), twin.step(0))
+
+
 def test_maps_are_characters(build):
     env, twin = build("FrozenLake-v1")
     env.reset()

@@ -322,6 +322,8 @@ class OwnModel(MujocoBackend):
         if twice := self.fields.shapes.keys() & of_data.shapes.keys():
             raise ValueError(f"`inputs` names {min(twice)!r}, which `observation` names, too.")
         self.inputs = tuple(inputs)
+        width, height = as_integer("width", width, 1), as_integer("height", height, 1)
+        _check_camera(loaded, camera_id, camera_name)
         low, high = _control_ranges(loaded)
         data = mujoco.MjData(loaded)  # its positions are the model's own, as after `mj_resetData`
         self.simulation = Simulation(
@@ -348,7 +350,7 @@ class OwnModel(MujocoBackend):
         seconds = loaded.opt.timestep * frame_skip
         modes = ["human", "rgb_array", "depth_array", "rgbd_tuple"]
         self.env = SimpleNamespace(  # the attributes of Gymnasium's environments
-            metadata={"render_modes": modes, "render_fps": round(1 / seconds)},
+            metadata={"render_modes": modes, "render_fps": max(1, round(1 / seconds))},
             mujoco_renderer=SimpleNamespace(default_cam_config=None, max_geom=1000),
             width=width,
             height=height,
@@ -383,6 +385,17 @@ def _load(mujoco: ModuleType, model: Any) -> tuple[Any, str | None]:
     raise TypeError(
         f"`model` must be a mujoco.MjModel, the path of a file, or XML, got {shown(model)}."
     )
+
+
+def _check_camera(model: Any, camera_id: int | None, camera_name: str | None) -> None:
+    """Refuses a camera that the model does not have: MuJoCo would draw from the free one."""
+    if camera_id is not None:
+        as_integer("camera_id", camera_id, -1, model.ncam - 1)
+        if camera_name is not None:
+            raise ValueError("`camera_id` and `camera_name` name one camera: pass one of them.")
+    names = [model.camera(number).name for number in range(model.ncam)]
+    if camera_name is not None and camera_name not in names:
+        raise ValueError(f"`camera_name` must be one of {names}, got {shown(camera_name)}.")
 
 
 def _control_ranges(model: Any) -> NDArray[np.float32]:

@@ -57,7 +57,9 @@ class NativeEnv(gym.Env[Any, Any]):
     """
 
     #: The default of the class; each object has the metadata of Gymnasium's environment of its id.
-    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"]}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["human", "rgb_array", "ansi", "depth_array", "rgbd_tuple"]
+    }
 
     def __init__(self, env_id: str, *, render_mode: str | None = None, **options: Any) -> None:
         """Makes the environment."""
@@ -300,7 +302,8 @@ def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]
         return int
     if name in ("FrozenLake", "FrozenLake8x8"):
         schedule = options.get("reward_schedule", (1, 0, 0))
-        return {float(reward): reward for reward in schedule}.__getitem__
+        # A step of a walker that is in a hole or at the goal already gives 0.
+        return {0.0: 0, **{float(reward): reward for reward in schedule}}.__getitem__
     if name == "InvertedPendulum":
         return int
     return np.float64 if name == "Pendulum" or is_mujoco(env_id) else float

@@ -369,7 +369,7 @@ impl Stepper {
         self.forward()
     }
 
-    /// Appends the state: all that steps, observations and infos depend on, except the model.
+    /// Appends the state: all that steps, observations, infos and frames depend on, except the model.
     pub(crate) fn save(&self, state: &mut Vec<u8>) {
         (self.frame_skip.0, self.timestep.0).save(state);
         (self.init_qpos.0.clone(), self.init_qvel.0.clone()).save(state);
@@ -377,7 +377,7 @@ impl Stepper {
         for field in computed!(self) {
             field.to_vec().save(state);
         }
-        for field in &self.observed {
+        for field in self.observed.iter().chain(&self.scene.0) {
             field.to_vec().save(state);
         }
     }
@@ -400,7 +400,7 @@ impl Stepper {
         for field in computed!(self mut) {
             load_numbers(field, State::load(state)?)?;
         }
-        for field in &mut self.observed {
+        for field in self.observed.iter_mut().chain(&mut self.scene.0) {
             load_numbers(field, State::load(state)?)?;
         }
         load_numbers(&mut self.init_qpos.0, init_qpos)?;

@@ -8,6 +8,7 @@ from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.native.mujoco.rows import SCENE
 from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_reset, assert_same_steps
 
@@ -112,6 +113,17 @@ def test_the_state_of_a_row_has_what_was_set_in_its_own_model(build):
         assert_identical(one[[1, 2, 0]], other)
 
 
+@pytest.mark.parametrize("model_per_row", [False, True])
+def test_the_state_of_a_row_has_what_frames_are_drawn_from(build, model_per_row):
+    envs, oracle = build(model_per_row=model_per_row)
+    assert_same_steps(envs, oracle, 7)
+    envs.set_state([2], envs.get_state([0]))
+    for name in SCENE:
+        ours, _, loaded = envs.get_attr(f"data.{name}")
+        assert_identical(loaded, ours, name)
+    assert not np.array_equal(*envs.get_attr("data.geom_xpos")[:2])
+
+
 def test_the_state_of_a_row_with_a_model_that_is_refused_changes_nothing(build):
     envs, _ = build(model_per_row=True)
     shared, _ = build()
@@ -180,6 +192,21 @@ def test_a_shared_model_cannot_be_set_and_the_error_says_how(build):
         ("data.qpos", 0.0, ValueError, r"got the shape \(\)"),
         ("data.qpos", np.zeros(6, complex), ValueError, "of complex128"),
         ("data.time", "late", ValueError, "`data.time` must be a number of type float, got 'late'"),
+        ("data.time", "1.5", ValueError, "`data.time` must be a number of type float, got '1.5'"),
+        ("model.opt.iterations", 2.5, ValueError, "must be a number of type int, got 2.5"),
+        ("model.opt.iterations", "3", ValueError, "must be a number of type int, got '3'"),
+        (
+            "model.geom_group",
+            np.array([0, 0, 0, 0, 2**40]),
+            ValueError,
+            "`model.geom_group` has elements of int32, which cannot be 1099511627776",
+        ),
+        (
+            "model.geom_rgba",
+            np.full((5, 4), 1e40),
+            ValueError,
+            r"`model.geom_rgba` has elements of float32, which cannot be 1e\+40",
+        ),
         ("data.qpo", np.zeros(6), AttributeError, "MjData .* no field 'qpo': did you mean 'qpos'"),
         ("data.contact", 1, ValueError, "cannot be set"),
         ("data", None, ValueError, "`data` cannot be replaced"),

@@ -64,6 +64,13 @@ def assert_like_gymnasium(envs, oracle, steps=12):
 # Making
 
 
+@pytest.mark.parametrize("mode", ["rgb_array", "depth_array", "rgbd_tuple"])
+def test_gymnasiums_make_knows_the_render_modes(mode):
+    env = gym.make(f"cartwheel/{CHEETAH}", render_mode=mode)  # a warning would be an error
+    assert (env.render_mode, env.unwrapped.render_mode) == (mode, mode)
+    env.close()
+
+
 @MAKE
 @pytest.mark.parametrize(
     "keywords",

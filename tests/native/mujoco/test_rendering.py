@@ -165,6 +165,24 @@ assert (before[1] != after[1]).any()
 
 
 @pytest.mark.slow
+def test_a_frame_after_a_state_was_set_is_that_of_the_saved_row():
+    program = """
+envs, _ = build("Hopper-v5", "rgb_array", camera_id=0)
+envs.reset(seed=1)
+envs.action_space.seed(3)
+for _ in range(4):
+    envs.step(envs.action_space.sample())
+states, before = envs.get_state(), envs.render()
+for _ in range(6):
+    envs.step(envs.action_space.sample())
+assert (envs.render()[0] != before[0]).any()
+envs.set_state(None, states)
+assert_same(envs.render(), before)
+"""
+    run(program)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Humanoid-v5"])
 def test_frames_of_terminal_states_equal_those_of_gymnasium_before_the_reset(env_id):
     program = """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
+import operator
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -335,14 +337,22 @@ def convert(row: Row, name: str, value: Any) -> Any:
                 f"`{name}` must have the shape {present.shape} of {present.dtype}, got the shape "
                 f"{given.shape} of {given.dtype}."
             )
-        return given.astype(present.dtype)
-    if isinstance(present, int | float):
-        try:
-            return type(present)(value)
-        except (TypeError, ValueError):
+        with np.errstate(over="ignore"):
+            converted = given.astype(present.dtype)
+        is_float = present.dtype.kind == "f"
+        lost = np.isinf(converted) & np.isfinite(given) if is_float else converted != given
+        if lost.any():
             raise ValueError(
-                f"`{name}` must be a number of type {type(present).__name__}, got {shown(value)}."
-            ) from None
+                f"`{name}` has elements of {present.dtype}, which cannot be {given[lost][0]}."
+            )
+        return converted
+    if isinstance(present, int | float):
+        kind = type(present)
+        if not isinstance(value, str | bytes):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                # `int` would cut fractions off.
+                return kind(operator.index(value) if isinstance(present, int) else value)
+        raise ValueError(f"`{name}` must be a number of type {kind.__name__}, got {shown(value)}.")
     raise ValueError(f"`{name}` is a {type(present).__name__}, which cannot be set.")
 
 

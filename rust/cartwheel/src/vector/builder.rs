@@ -188,7 +188,10 @@ impl<E: Env> Builder<E> {
     ) -> Result<VectorEnv<E>, VectorError> {
         if self.rows == 0 || self.threads == 0 {
             let (rows, threads) = (self.rows, self.threads);
-            return Err(VectorError::refused(format!("{rows} rows and {threads} threads")));
+            return Err(VectorError::refused(format!(
+                "a vector environment has at least one row and one thread, got {rows} rows and \
+                 {threads} threads"
+            )));
         }
         let rules = &self.settings.rules;
         if rules.max_episode_steps.is_none() && (rules.ignore_terminations || rules.staggered_reset)

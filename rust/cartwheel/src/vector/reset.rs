@@ -22,6 +22,8 @@ pub struct Seed(pub u128);
 pub struct Reset<O> {
     seeds: Seeds,
     rows: Option<Vec<usize>>,
+    /// The length of the mask that chose the rows, if one did.
+    mask_len: Option<usize>,
     pub(super) options: Option<O>,
 }
 
@@ -48,7 +50,7 @@ impl<O> Reset<O> {
     /// Resets all rows, without seeds, with the default options. A row that was never seeded has an
     /// unpredictable stream.
     pub fn new() -> Self {
-        Self { seeds: Seeds::None, rows: None, options: None }
+        Self { seeds: Seeds::None, rows: None, mask_len: None, options: None }
     }
 
     /// Row `i` gets the seed `seed + i`, whichever rows are reset.
@@ -68,15 +70,15 @@ impl<O> Reset<O> {
     /// Resets these rows only; the others show their observation again, and go on afterwards.
     #[must_use]
     pub fn rows(mut self, rows: impl Into<Vec<usize>>) -> Self {
-        self.rows = Some(rows.into());
+        (self.rows, self.mask_len) = (Some(rows.into()), None);
         self
     }
 
-    /// Resets the rows of which `mask` is true only.
+    /// Resets the rows of which `mask` is true only; it has an entry for each row.
     #[must_use]
     pub fn mask(self, mask: &[bool]) -> Self {
         let rows = mask.iter().enumerate().filter(|(_, reset)| **reset).map(|(row, _)| row);
-        self.rows(rows.collect::<Vec<_>>())
+        Self { mask_len: Some(mask.len()), ..self.rows(rows.collect::<Vec<_>>()) }
     }
 
     /// Options of the reset.
@@ -100,8 +102,12 @@ impl<O> Reset<O> {
     ///
     /// # Errors
     ///
-    /// When there is no such row, when it is named twice, or when there are not as many seeds as rows.
+    /// When there is no such row, when it is named twice, or when there are not as many seeds as rows
+    /// or as many entries of a mask.
     pub(super) fn plan(&self, count: usize) -> Result<Vec<(usize, RowReset)>, VectorError> {
+        if let Some(len) = self.mask_len.filter(|&len| len != count) {
+            return Err(VectorError::refused(format!("a mask of {len} entries for {count} rows")));
+        }
         let rows = self.named(count);
         check_rows(&rows, count)?;
         if let Seeds::Each(seeds) = &self.seeds

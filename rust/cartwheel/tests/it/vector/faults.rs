@@ -111,6 +111,10 @@ fn refused_calls_say_what_to_fix_and_change_nothing() {
     assert_eq!(text(envs.reset(Reset::new().rows([3]))), "there is no row 3 of 3");
     assert_eq!(text(envs.reset(Reset::new().rows([1, 1]))), "row 1 is named twice");
     assert_eq!(text(envs.reset(Reset::new().seeds([1, 2]))), "2 seeds for 3 rows");
+    for mask in [[true].as_slice(), &[true, false, false, false]] {
+        let refused = format!("a mask of {} entries for 3 rows", mask.len());
+        assert_eq!(text(envs.reset(Reset::new().mask(mask))), refused);
+    }
     assert!(text(envs.parameter::<f64>("mass")).contains("there are: gravity, goal"));
     assert_eq!(
         text(envs.parameter::<String>("gravity")),
@@ -134,7 +138,9 @@ fn refused_calls_say_what_to_fix_and_change_nothing() {
 fn environments_that_cannot_be_built_say_why() {
     let wrong = VectorEnv::<Walk>::builder(2).options(Options { goal: 0, trail: 1 }).build();
     assert!(text(wrong).ends_with("Walk: `goal` is 0, must be positive"));
-    assert_eq!(text(VectorEnv::<Walk>::builder(0).build()), "0 rows and 1 threads");
+    let empty =
+        "a vector environment has at least one row and one thread, got 0 rows and 1 threads";
+    assert_eq!(text(VectorEnv::<Walk>::builder(0).build()), empty);
     assert!(text(VectorEnv::<Walk>::builder(2).batch_size(3).build()).contains("batch_size is 3"));
     let mut parts = VectorEnv::<Walk>::builder(2).batch_size(1).build().unwrap();
     assert!(text(parts.reset(Seed(0))).contains("use `send` and `recv` instead of `reset`"));
