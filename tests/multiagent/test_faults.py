@@ -315,3 +315,29 @@ def test_a_step_of_agents_that_take_turns_needs_a_reset_first():
             envs.step(actions)
         envs.reset(seed=1)
         envs.step(actions)
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_rows_in_flight_that_rest_do_so_whatever_others_do_meanwhile(executor):
+    with make(
+        [Walkers] * 4, autoreset_mode="disabled", on_done="freeze", executor=executor
+    ) as envs:
+        envs.reset(seed=[0, 0, 2, 0])
+        for _ in range(4):
+            envs.step(actions_of(envs))
+        one = {name: np.zeros((1, 1)) for name in envs.possible_agents}
+        envs.send(one, [0])
+        envs.send(one, [3])
+        with pytest.raises(ValueError, match="'walker_0'"):
+            envs.step({**one, "walker_0": np.zeros((2, 1))}, [2])
+        envs.send_reset(options={"env_index": [1]})
+        results = [envs.step(one, [2])[4]]  # of rows in flight, too
+        while envs.in_flight:
+            results.append(envs.recv()[4])
+        seen = {}
+        for infos in results:
+            acted = np.array([*infos["acted"].values()]).T.tolist()
+            rows = zip(acted, infos["episode_over"].tolist(), strict=True)
+            seen |= dict(zip(infos["env_index"].tolist(), rows, strict=True))
+    rests = [False] * 3, False
+    assert seen == {0: rests, 1: rests, 2: ([False, True, True], False), 3: rests}

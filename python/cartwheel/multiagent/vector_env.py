@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import (
@@ -262,9 +261,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_async`.
         """
-        batch, frozen = self._prepared(actions, env_index)
-        self._pool.step_async(batch, env_index)
-        self._frozen = frozen
+        self._pool.step_async(self._prepared(actions, env_index), env_index)
 
     def step_wait(
         self, timeout: float | None = None
@@ -277,7 +274,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
         """
-        return self._stepped(self._batches.step(self._pool.step_wait(timeout), self._frozen))
+        return self._stepped(self._received(lambda: self._pool.step_wait(timeout)))
 
     def send(self, actions: ByAgent, env_index: Any = None) -> None:
         """Sends actions to environments and returns at once; :meth:`recv` returns the results.
@@ -289,12 +286,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`step`, and :meth:`cartwheel.VectorEnv.send`.
         """
-        batch, frozen = self._prepared(actions, env_index)
-        self._pool.send(batch, env_index)
-        if frozen is not None:
-            if self._frozen is None or len(self._frozen) != self.num_envs:
-                self._frozen = np.zeros(self.num_envs, np.bool_)
-            self._frozen[slice(None) if env_index is None else env_index] = frozen
+        self._pool.send(self._prepared(actions, env_index), env_index)
 
     def recv(
         self,
@@ -316,10 +308,8 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.recv`.
         """
-        result = self._pool.recv(timeout, min_rows=min_rows, max_rows=max_rows)
-        rows = result[4]["env_index"]
-        frozen = None if self._frozen is None else self._frozen[rows]
-        return self._stepped(self._batches.step(result, frozen))
+        bounds = {"min_rows": min_rows, "max_rows": max_rows}
+        return self._stepped(self._received(lambda: self._pool.recv(timeout, **bounds)))
 
     def send_reset(self, seed: Seeds = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
@@ -332,7 +322,6 @@ class ParallelVectorEnv(AgentsBase):
             Exception: As :meth:`cartwheel.VectorEnv.send_reset`.
         """
         self._pool.send_reset(seed, options)
-        self._frozen = None if self._frozen is None else np.zeros(self.num_envs, np.bool_)
 
     def next_reset(
         self, *, seed: Seeds = None, options: ResetOptions = None, env_index: Any = None
