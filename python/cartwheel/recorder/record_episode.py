@@ -196,8 +196,12 @@ class RecordEpisode(VectorWrapper):
             encoder()
             if info_on_video:
                 load_library("PIL.Image")
-        states = None
-        if record_env_state is not False and hasattr(env, "get_state"):
+        states, saves_states = None, hasattr(env, "get_state")
+        if record_env_state and not saves_states:
+            raise ValueError(
+                f"record_env_state=True needs environments with `get_state`, got {env}."
+            )
+        if record_env_state is not False and saves_states:
             states = States(self._source.envs, required=bool(record_env_state))
         self._trajectories = self._make_trajectories(
             saves=save_trajectory,
