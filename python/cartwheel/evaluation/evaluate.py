@@ -20,7 +20,7 @@ from cartwheel._internal.policy import (
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
-from cartwheel._internal.suggestions import shown, vector_env_instead
+from cartwheel._internal.suggestions import checks_keywords, shown, vector_env_instead
 from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import check_alone, stepping
@@ -75,6 +75,7 @@ def evaluate(
 ) -> AgentsEvaluation: ...
 
 
+@checks_keywords
 def evaluate(
     envs: gym.vector.VectorEnv[Any, Any, Any] | AgentsBase,
     policy: Policy,
