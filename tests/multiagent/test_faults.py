@@ -10,6 +10,7 @@ import pytest
 import cartwheel
 from tests.multiagent.environments import Duel, Guests, Listed, Talkers, Walkers
 from tests.multiagent.oracle import MODES, check_equal, sampled
+from tests.support.comparison import assert_names_row
 
 MODES_OF_FAULTS = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 
@@ -341,3 +342,28 @@ def test_rows_in_flight_that_rest_do_so_whatever_others_do_meanwhile(executor):
             seen |= dict(zip(infos["env_index"].tolist(), rows, strict=True))
     rests = [False] * 3, False
     assert seen == {0: rests, 1: rests, 2: ([False, True, True], False), 3: rests}
+
+
+class Worded(Walkers):
+    """The reward of walker 1 is a word, in the first step or once walker 0 has ended."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.first = first
+
+    def step(self, actions):
+        observations, rewards, *rest = super().step(actions)
+        if self.t == self.first:
+            rewards["walker_1"] = "much"
+        return observations, rewards, *rest
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_reward_that_is_not_a_number_is_named_with_its_agent_and_row(first):
+    with make([Walkers, lambda: Worded(first)]) as envs:
+        envs.reset(seed=0)
+        for _ in range(first - 1):
+            envs.step(actions_of(envs))
+        with pytest.raises(TypeError, match=r"must be numbers, got .*'walker_1': 'much'") as error:
+            envs.step(actions_of(envs))
+        assert_names_row(error.value, 1)
