@@ -393,6 +393,9 @@ class RecordEpisode(VectorWrapper):
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
                 self._end(int(rows[place]), flags, keep=True)
             self._trajectories.shrink()
+        if batch.absent is not None:  # agents that are not there begin their episode later
+            self._origins.forget(rows[(kinds == RESET) & batch.absent])
+            begins = begins & ~batch.absent
         if begins.any():
             self._begin(batch, rows, begins)
 

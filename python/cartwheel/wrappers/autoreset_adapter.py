@@ -78,7 +78,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
     Raises:
         ValueError: ``env`` is in another mode than ``DISABLED``, its batches are smaller than
-            ``num_envs``, or ``autoreset_mode`` is ``DISABLED`` or unknown.
+            ``num_envs``, its rows are agents, or ``autoreset_mode`` is ``DISABLED`` or unknown.
         TypeError: The mode is ``NEXT_STEP``, and rows of ``env`` cannot be stepped apart.
     """
 
@@ -96,6 +96,11 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             raise ValueError(
                 f"`env` must be made with autoreset_mode='disabled', got {env} in the mode "
                 f"{self._source.autoreset_mode.name}."
+            )
+        if self._source.rows_per_env is not None:
+            raise ValueError(
+                "rows of agents cannot be reset one by one: make the environments with "
+                f"autoreset_mode={self._mode.name.lower()!r}."
             )
         self._check_batches(env, "an AutoresetAdapter needs batches of all rows that it steps.")
         self._steps_apart: bool = getattr(env, "steps_rows", False)
