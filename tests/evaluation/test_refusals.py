@@ -6,9 +6,11 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
+from cartwheel.wrappers import RecordMetrics
 from tests.multiagent.environments import Walkers
 from tests.support.executors import INLINE, PROCESS
 from tests.support.lotteries import (
@@ -129,3 +131,39 @@ def test_an_object_that_is_not_a_vector_environment_is_refused_with_what_to_pass
     agents = cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline")
     with agents, pytest.raises(TypeError, match=r"pass their ParallelVectorEnv, `envs\.envs`, or"):
         call(agents.by_group({"all": agents.possible_agents}))
+
+
+USES = {
+    "reset": lambda envs: envs.reset(),
+    "reset of a row": lambda envs: envs.reset(options={"reset_mask": np.arange(NUM_ENVS) == 2}),
+    "step": lambda envs: envs.step(np.zeros((NUM_ENVS, 2), np.float32)),
+}
+KINDS = {
+    "inline": INLINE,
+    "process": PROCESS,
+    "wrapped": lambda *args, **keywords: RecordMetrics(INLINE(*args, **keywords)),
+    "gymnasium": lambda *args, **keywords: RecordMetrics(
+        gym.vector.SyncVectorEnv(*args, **keywords)
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+def test_a_policy_and_a_progress_that_use_the_environments_are_refused(build_with, mode, kind, use):
+    envs = build_with(KINDS[kind], lotteries(), autoreset_mode=mode)
+    uses, calls = USES[use], []
+
+    def disturb(observations):
+        calls.append(uses(envs))
+        return follow_luck(observations)
+
+    orders = ["lockstep"] if kind == "gymnasium" else ["lockstep", "free"]
+    for order in orders:
+        with pytest.raises(RuntimeError, match="by another caller during `evaluate`"):
+            cartwheel.evaluate(envs, disturb, order=order, progress=False)
+    assert len(calls) == len(orders)
+    with pytest.raises(RuntimeError, match="by another caller during `evaluate`"):
+        cartwheel.evaluate(envs, follow_luck, episodes_per_env=2, progress=lambda *_: envs.reset())
+    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), alone(lotteries(), follow_luck, 1, SEED))

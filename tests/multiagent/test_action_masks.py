@@ -255,3 +255,24 @@ def test_evaluate_hands_masks_to_the_policy(mode):
         evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=2, seed=1, progress=False)
     assert evaluation.total.returns.shape == (2, 2)
     assert sum(seen) > 10
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shows", [True, False])
+def test_rows_have_all_masks_after_a_batch_of_some_environments(mode, shows):
+    make = partial(Masked, shows=shows)
+    envs = cartwheel.ParallelVectorEnv([make] * 3, executor="inline", autoreset_mode=mode)
+
+    def zeros(_observations, env_index, _first):
+        return dict.fromkeys(AGENTS, np.zeros(len(env_index), np.int64))
+
+    with closing(envs):
+        rows = envs.as_rows()
+        cartwheel.evaluate(envs, zeros, recurrent=True, seed=1, progress=False)
+        assert rows.action_masks().shape == (9, 4)
+        rows.reset(seed=1)
+        envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS}, [2, 0])
+        masks = rows.action_masks()
+        for place, mask in enumerate(envs.action_masks([0, 1, 2]).values()):
+            np.testing.assert_array_equal(masks[place::3], mask)
+        assert not masks.all()

@@ -139,3 +139,18 @@ def test_what_cannot_be_evaluated_is_refused(keywords, error, text):
         pytest.raises(ValueError, match="are for environments of several agents"),
     ):
         cartwheel.evaluate(envs, push, teams={})
+
+
+@EVERY_MODE
+def test_a_policy_that_uses_the_environments_is_refused(mode):
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, autoreset_mode=mode, executor="inline") as envs:
+        for use in (envs.reset, envs.as_rows().reset):
+
+            def disturb(observations, use=use):
+                use()
+                return push(observations)
+
+            with pytest.raises(RuntimeError, match="by another caller during `evaluate`"):
+                cartwheel.evaluate(envs, disturb, progress=False)
+        found = cartwheel.evaluate(envs, push, seed=0)
+        assert found.total.lengths.tolist() == [[4], [5]]

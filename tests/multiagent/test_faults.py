@@ -10,6 +10,7 @@ import pytest
 import cartwheel
 from tests.multiagent.environments import Duel, Guests, Listed, Talkers, Walkers
 from tests.multiagent.oracle import MODES, check_equal, sampled
+from tests.support.comparison import assert_names_row
 
 MODES_OF_FAULTS = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 
@@ -343,3 +344,54 @@ def test_a_step_of_agents_that_take_turns_needs_a_reset_first():
             envs.step(actions)
         envs.reset(seed=1)
         envs.step(actions)
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_rows_in_flight_that_rest_do_so_whatever_others_do_meanwhile(executor):
+    with make(
+        [Walkers] * 4, autoreset_mode="disabled", on_done="freeze", executor=executor
+    ) as envs:
+        envs.reset(seed=[0, 0, 2, 0])
+        for _ in range(4):
+            envs.step(actions_of(envs))
+        one = {name: np.zeros((1, 1)) for name in envs.possible_agents}
+        envs.send(one, [0])
+        envs.send(one, [3])
+        with pytest.raises(ValueError, match="'walker_0'"):
+            envs.step({**one, "walker_0": np.zeros((2, 1))}, [2])
+        envs.send_reset(options={"env_index": [1]})
+        results = [envs.step(one, [2])[4]]  # of rows in flight, too
+        while envs.in_flight:
+            results.append(envs.recv()[4])
+        seen = {}
+        for infos in results:
+            acted = np.array([*infos["acted"].values()]).T.tolist()
+            rows = zip(acted, infos["episode_over"].tolist(), strict=True)
+            seen |= dict(zip(infos["env_index"].tolist(), rows, strict=True))
+    rests = [False] * 3, False
+    assert seen == {0: rests, 1: rests, 2: ([False, True, True], False), 3: rests}
+
+
+class Worded(Walkers):
+    """The reward of walker 1 is a word, in the first step or once walker 0 has ended."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.first = first
+
+    def step(self, actions):
+        observations, rewards, *rest = super().step(actions)
+        if self.t == self.first:
+            rewards["walker_1"] = "much"
+        return observations, rewards, *rest
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_reward_that_is_not_a_number_is_named_with_its_agent_and_row(first):
+    with make([Walkers, lambda: Worded(first)]) as envs:
+        envs.reset(seed=0)
+        for _ in range(first - 1):
+            envs.step(actions_of(envs))
+        with pytest.raises(TypeError, match=r"must be numbers, got .*'walker_1': 'much'") as error:
+            envs.step(actions_of(envs))
+        assert_names_row(error.value, 1)

@@ -53,6 +53,11 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         ),
         ({"env": text}, TypeError, r"at `obs` has no fixed shape and dtype\.$"),
         ({"env": envs.envs[0]}, TypeError, "needs a vector environment"),
+        (
+            {"env": SyncVectorEnv([partial(SamplingEnv, Discrete(3))]), "record_env_state": True},
+            ValueError,
+            "record_env_state=True needs environments with `get_state`, got SyncVectorEnv",
+        ),
     ]
     for keywords, error, message in cases:
         given = {"env": envs, "output_dir": tmp_path / "new", "save_video": False, **keywords}

@@ -325,3 +325,21 @@ def test_caps_must_be_positive(cap):
             with pytest.raises(ValueError, match=f"`{cap}` must be positive, got"):
                 call(name, rollout(), **{cap: number})
         call(name, rollout(), **{cap: float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "meant"),
+    [
+        ("gae", "gama", "gamma"),
+        ("gae_normalized", "gae_lamda", "gae_lambda"),
+        ("lambda_returns", "lambda", "lambda_"),
+        ("discounted_returns", "bootstap", "bootstrap"),
+        ("n_step_returns", "num_thread", "num_threads"),
+        ("vtrace", "rho_barr", "rho_bar"),
+        ("retrace", "ratio", "ratios"),
+    ],
+)
+def test_a_misspelled_keyword_is_an_error_with_a_suggestion(name, wrong, meant):
+    text = f"`{wrong}` is not a keyword of {name}: did you mean `{meant}`?"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        getattr(returns, name)(**{wrong: 0.9})

@@ -280,6 +280,51 @@ def test_wrappers_have_the_masks_of_their_environments():
         np.testing.assert_array_equal(wrapped.action_masks(), expected(observations))
 
 
+class PaintedEnv(MaskedEnv):
+    """Shows its count as an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = Box(0, 255, (8, 8, 3), np.uint8)
+
+    def shown(self):
+        count, info = super().shown()
+        return np.full((8, 8, 3), count[0], np.uint8), info
+
+
+def skipping(mode):
+    envs = cartwheel.VectorEnv([PaintedEnv] * ROWS, executor="inline", autoreset_mode=mode)
+    return cartwheel.wrappers.AtariPreprocessing(envs, frame_skip=3, screen_size=8)
+
+
+def adapted(mode):
+    envs = cartwheel.VectorEnv([MaskedEnv] * ROWS, executor="inline", autoreset_mode="disabled")
+    return cartwheel.wrappers.AutoresetAdapter(envs, mode)
+
+
+@pytest.mark.parametrize("build", [skipping, adapted])
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_wrappers_that_make_several_calls_have_the_masks_of_the_rows_that_they_return(mode, build):
+    rng = np.random.default_rng(1)
+    with closing(build(mode)) as envs:
+        envs.reset(seed=1)
+        for step in range(40):
+            rows = None if step % 2 else rng.permutation(ROWS)[: rng.integers(1, ROWS + 1)]
+            actions = np.zeros(ROWS if rows is None else len(rows), np.int64)
+            envs.step(actions, rows)
+            wanted = envs.action_masks(np.arange(ROWS) if rows is None else rows)
+            np.testing.assert_array_equal(envs.action_masks(), wanted)
+        envs.reset(options={"reset_mask": np.arange(ROWS) == 1})
+        assert envs.action_masks().shape == (ROWS, 4)
+        envs.reset(options={"env_index": [3, 1]})
+        np.testing.assert_array_equal(envs.action_masks(), envs.action_masks([3, 1]))
+
+
+def test_vector_environments_of_gymnasium_have_no_masks_in_wrappers_that_make_several_calls():
+    envs = gym.vector.SyncVectorEnv([MaskedEnv] * 2, autoreset_mode="Disabled")
+    assert not hasattr(cartwheel.wrappers.AutoresetAdapter(envs, "same_step"), "action_masks")
+
+
 @pytest.mark.parametrize(
     ("keywords", "error"),
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gymnasium.envs.registration import WrapperSpec
 from gymnasium.wrappers import vector
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 #: Arguments of ``reset`` that are easily passed to a constructor.
 _RESET_ARGUMENTS = ("seed", "options")
 #: Names in other libraries, without underscores, with their names here, of which the first counts.
@@ -44,9 +45,9 @@ def vector_env_instead(envs: Any) -> str:
     return getattr(envs, "_vector_env_instead", "see cartwheel.make_vec")
 
 
-def keywords_of(constructor: Any) -> frozenset[str]:
-    """Returns the names of the keywords of a constructor, without ``self`` and its ``**``."""
-    parameters = inspect.signature(constructor).parameters.values()
+def keywords_of(called: Any) -> frozenset[str]:
+    """Returns the names of the keywords of a constructor or function, without ``self``, ``**``."""
+    parameters = inspect.signature(called).parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return frozenset(part.name for part in parameters if part.kind in kinds) - {"self"}
 
@@ -83,20 +84,21 @@ def reset_advice(name: str, value: Any) -> str | None:
     return f"pass it to `reset({name}={shown(value)})`" if name in _RESET_ARGUMENTS else None
 
 
-def checks_keywords(constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Makes a constructor's error for an unknown keyword name the keywords that exist."""
-    known = keywords_of(constructor)
+def checks_keywords(called: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a constructor's or function's error for an unknown keyword name those that exist."""
+    known, name = keywords_of(called), getattr(called, "__name__", "")
 
-    @functools.wraps(constructor)
-    def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> None:
-        check_keywords(type(args[0]).__name__, keywords, known)
-        constructor(*args, **keywords)
+    @functools.wraps(called)
+    def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        owner = type(args[0]).__name__ if name == "__init__" else name
+        check_keywords(owner, keywords, known)
+        return called(*args, **keywords)
 
     return checked
 
 
 def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) -> None:
-    """Checks that a constructor has these keywords.
+    """Checks that a constructor or a function has these keywords.
 
     Raises:
         TypeError: A keyword is unknown; the error names those that exist.

@@ -14,6 +14,8 @@ from cartwheel._internal.policy import as_function, mask_keywords, mask_paramete
 from cartwheel._internal.progress import Progress
 from cartwheel.evaluation.episode_counter import MAX_FAILURES
 from cartwheel.evaluation.result import Evaluation
+from cartwheel.evaluation.stepping import check_alone
+from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 
 if TYPE_CHECKING:
@@ -91,14 +93,17 @@ def evaluate_agents(
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
         playing = _Playing(envs, seed, options)
+        calls = Calls(envs._pool)
         while quota.done < total:
             further = (playing.rows.copy(), playing.first.copy()) if recurrent else ()
             masks = mask_keywords(envs, mask, playing.rows)
             answer = function(envs._observations(playing.observations), *further, **masks)
+            check_alone(calls)
             columns = playing.step(answer[0] if isinstance(answer, tuple) else answer)
             done = quota.done
             over = quota.add(playing.rows, columns)
             playing.go_on(over, quota.episodes[playing.rows] == episodes_per_env)
+            calls.note()
             if quota.done > done and progress is True:
                 bar.advance("episodes", quota.done - done)
             elif quota.done > done and callable(progress):

@@ -20,10 +20,10 @@ from cartwheel._internal.policy import (
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
-from cartwheel._internal.suggestions import shown, vector_env_instead
+from cartwheel._internal.suggestions import checks_keywords, shown, vector_env_instead
 from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
-from cartwheel.evaluation.stepping import stepping
+from cartwheel.evaluation.stepping import check_alone, stepping
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.calls import Calls
@@ -75,6 +75,7 @@ def evaluate(
 ) -> AgentsEvaluation: ...
 
 
+@checks_keywords
 def evaluate(
     envs: gym.vector.VectorEnv[Any, Any, Any] | AgentsBase,
     policy: Policy,
@@ -186,7 +187,8 @@ def evaluate(
             length. Infos are not a dictionary, as behind the wrapper ``DictInfoToList``; or
             ``is_success`` or ``success`` of an episode is neither a flag, a number nor an array of
             them.
-        RuntimeError: An environment failed in 100 episodes in a row.
+        RuntimeError: An environment failed in 100 episodes in a row; or the policy or ``progress``
+            stepped or reset ``envs``.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         Exception: The policy or an environment raised it.
     """
@@ -215,16 +217,19 @@ def evaluate(
     counter = EpisodeCounter(inner.num_envs, int(episodes_per_env))
     total = inner.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
-        Calls(inner).note()
+        calls = Calls(inner)
+        calls.note()
         stack.enter_context(frozen(inner))
         stack.enter_context(whole_episodes(inner))
         playing = stack.enter_context(stepping(inner, order, seed, options))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
+        calls.note()
         while counter.done < total:
             done, actions = counter.done, None
             if playing.rows.size:
                 actions = act(playing.observations, playing.rows, playing.first)
+            check_alone(calls)
             step = playing.step(actions)
             over = counter.add(step)
             ended = counter.done - done
@@ -233,6 +238,7 @@ def evaluate(
             if ended:
                 finished = counter.episodes[rows] == episodes_per_env
             playing.go_on(over, finished)
+            calls.note()
             if ended and progress is True:
                 bar.advance("episodes", ended)
             elif ended and callable(progress):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._internal.literals import EvaluateOrder
+    from cartwheel.vector.calls import Calls
 
 
 class Stepping(Protocol):
@@ -41,6 +42,19 @@ class Stepping(Protocol):
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
         """Begins another episode of rows that are over; rows that have finished rest."""
+
+
+def check_alone(calls: Calls) -> None:
+    """Checks that no other caller has used the environments since the evaluation's last call.
+
+    Raises:
+        RuntimeError: One has; its steps would not count, and its resets could go on forever.
+    """
+    if calls.others():
+        raise RuntimeError(
+            "the environments were stepped or reset by another caller during `evaluate`: the "
+            "policy and `progress` must not use them."
+        )
 
 
 @contextlib.contextmanager

@@ -78,8 +78,6 @@ class AgentsBase(ClosesAfterWith):
         self.executor: Executor = self._pool.executor
         self.metadata: dict[str, Any] = self._pool.metadata
         self.render_mode: str | None = self._pool.render_mode
-        #: Which rows of the steps in flight were over before.
-        self._frozen: Any = None
 
     def __repr__(self) -> str:
         """Number of environments and agents, mode and executor, in one line."""
@@ -290,10 +288,10 @@ class AgentsBase(ClosesAfterWith):
 
     # Conversions
 
-    def _prepared(self, actions: Any, env_index: Any) -> tuple[dict[str, Any], Any]:
-        """Returns the actions of the pool, and which of their rows are over."""
+    def _prepared(self, actions: Any, env_index: Any) -> dict[str, Any]:
+        """Returns the actions of the pool."""
         count = self.num_envs if env_index is None else np.size(env_index)
-        return self._batches.actions(actions, count), _frozen_rows(self._pool.unwrapped, env_index)
+        return self._batches.actions(actions, count)
 
     def _reset_columns(self, seed: Any, options: Any, **keywords: Any) -> Columns:
         shown, infos = self._pool.reset(seed=seed, options=options, **keywords)
@@ -302,8 +300,24 @@ class AgentsBase(ClosesAfterWith):
         return self._batches.reset(shown, infos)
 
     def _step_columns(self, actions: Any, env_index: Any) -> Columns:
-        batch, frozen = self._prepared(actions, env_index)
-        return self._batches.step(self._pool.step(batch, env_index), frozen)
+        batch = self._prepared(actions, env_index)
+        return self._received(lambda: self._pool.step(batch, env_index))
+
+    def _received(self, receive: Callable[[], Any]) -> Columns:
+        """Receives results of steps; rows that were over before were not stepped, if rows freeze.
+
+        Those in flight whose reset was sent count as over, too: their results say of no agent that
+        it acted.
+        """
+        pool, frozen = self._pool.unwrapped, None
+        if pool.autoreset_mode == AutoresetMode.DISABLED and pool.on_done == "freeze":
+            frozen = np.zeros(self.num_envs, np.bool_)
+            frozen[np.array(pool._pool.rows_over(), np.int64)] = True
+        result = receive()
+        rows = result[4].get("env_index")
+        if frozen is not None and rows is not None:
+            frozen = frozen[rows]
+        return self._batches.step(result, frozen)
 
     def _by_agent(self, columns: Any) -> ByAgent:
         # Columns have an entry for each agent; a check would take longer than the rest.
@@ -342,20 +356,6 @@ class AgentsBase(ClosesAfterWith):
             infos["final_info"] = finals.infos | by_name(names, finals.agent_infos)
             infos["_final_info"] = self._by_agent(finals.present.copy())
         return infos
-
-
-def _frozen_rows(pool: Any, rows: Any) -> NDArray[np.bool_] | None:
-    """Returns which rows the next step does not step, because they are over.
-
-    Args:
-        pool: The pool itself.
-        rows: Row numbers; ``None`` for all rows.
-    """
-    if pool.autoreset_mode != AutoresetMode.DISABLED or pool.on_done != "freeze":
-        return None
-    over = np.zeros(pool.num_envs, np.bool_)
-    over[np.array(pool._pool.rows_over(), np.int64)] = True
-    return over if rows is None else over[rows]
 
 
 def _dict_space(names: tuple[Any, ...], spaces: Iterable[Space[Any]]) -> Dict:

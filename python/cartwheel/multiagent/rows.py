@@ -19,6 +19,7 @@ from cartwheel.vector.state_dict import check_equal, check_header, new_state
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel._cartwheel import Pool
     from cartwheel._internal.reset_arguments import Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
@@ -38,6 +39,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     Attributes:
         envs: The environments with several agents.
         num_agents: The number of possible agents.
+        rows_per_env: The same number: wrappers know rows of agents by it.
     """
 
     __del__ = keep_open
@@ -46,6 +48,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Checks spaces; see :meth:`cartwheel.ParallelVectorEnv.as_rows`."""
         self.envs = envs
         self.num_agents: int = envs.num_agents
+        self.rows_per_env = self.num_agents
         if envs.batch_size < envs.num_envs:
             raise ValueError(
                 "`as_rows` steps all environments at once, got batch_size="
@@ -67,6 +70,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     def __reduce__(self) -> NoReturn:
         """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
+
+    @property
+    def _pool(self) -> Pool:
+        """The pool, which counts the steps and resets of all callers."""
+        pool: Pool = self.envs._pool.unwrapped._pool
+        return pool
 
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None
@@ -138,8 +147,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         Raises:
             ValueError: No agent has shown a mask; or a row does not exist or is named twice.
         """
-        by_agent = self.envs.action_masks(range(self.envs.num_envs))
-        masks = np.stack(list(by_agent.values()), axis=1)
+        every = range(self.envs.num_envs)  # the last batch may be one of some environments
+        masks = np.stack(list(self.envs.action_masks(every).values()), axis=1)
         by_row: NDArray[np.bool_] = masks.reshape(self.num_envs, -1)
         return by_row if env_index is None else by_row[as_rows(env_index, self.num_envs)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import (
@@ -14,7 +13,6 @@ from cartwheel._internal.arguments import (
     as_env_fns,
     as_integer,
 )
-from cartwheel._internal.reset_arguments import as_reset_rows
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
@@ -263,9 +261,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_async`.
         """
-        batch, frozen = self._prepared(actions, env_index)
-        self._pool.step_async(batch, env_index)
-        self._frozen = frozen
+        self._pool.step_async(self._prepared(actions, env_index), env_index)
 
     def step_wait(
         self, timeout: float | None = None
@@ -278,7 +274,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
         """
-        return self._stepped(self._batches.step(self._pool.step_wait(timeout), self._frozen))
+        return self._stepped(self._received(lambda: self._pool.step_wait(timeout)))
 
     def send(self, actions: ByAgent, env_index: Any = None) -> None:
         """Sends actions to environments and returns at once; :meth:`recv` returns the results.
@@ -290,12 +286,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`step`, and :meth:`cartwheel.VectorEnv.send`.
         """
-        batch, frozen = self._prepared(actions, env_index)
-        self._pool.send(batch, env_index)
-        if frozen is not None:
-            if self._frozen is None or len(self._frozen) != self.num_envs:
-                self._frozen = np.zeros(self.num_envs, np.bool_)
-            self._frozen[slice(None) if env_index is None else env_index] = frozen
+        self._pool.send(self._prepared(actions, env_index), env_index)
 
     def recv(
         self,
@@ -317,10 +308,8 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.recv`.
         """
-        result = self._pool.recv(timeout, min_rows=min_rows, max_rows=max_rows)
-        rows = result[4]["env_index"]
-        frozen = None if self._frozen is None else self._frozen[rows]
-        return self._stepped(self._batches.step(result, frozen))
+        bounds = {"min_rows": min_rows, "max_rows": max_rows}
+        return self._stepped(self._received(lambda: self._pool.recv(timeout, **bounds)))
 
     def send_reset(self, seed: Seeds = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
@@ -333,10 +322,6 @@ class ParallelVectorEnv(AgentsBase):
             Exception: As :meth:`cartwheel.VectorEnv.send_reset`.
         """
         self._pool.send_reset(seed, options)
-        if self._frozen is not None:  # others may be in flight
-            if len(self._frozen) != self.num_envs:
-                self._frozen = np.zeros(self.num_envs, np.bool_)
-            self._frozen[as_reset_rows(options, self.num_envs)] = False
 
     def next_reset(
         self, *, seed: Seeds = None, options: ResetOptions = None, env_index: Any = None

@@ -196,8 +196,12 @@ class RecordEpisode(VectorWrapper):
             encoder()
             if info_on_video:
                 load_library("PIL.Image")
-        states = None
-        if record_env_state is not False and hasattr(env, "get_state"):
+        states, saves_states = None, hasattr(env, "get_state")
+        if record_env_state and not saves_states:
+            raise ValueError(
+                f"record_env_state=True needs environments with `get_state`, got {env}."
+            )
+        if record_env_state is not False and saves_states:
             states = States(self._source.envs, required=bool(record_env_state))
         self._trajectories = self._make_trajectories(
             saves=save_trajectory,
@@ -389,6 +393,9 @@ class RecordEpisode(VectorWrapper):
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
                 self._end(int(rows[place]), flags, keep=True)
             self._trajectories.shrink()
+        if batch.absent is not None:  # agents that are not there begin their episode later
+            self._origins.forget(rows[(kinds == RESET) & batch.absent])
+            begins = begins & ~batch.absent
         if begins.any():
             self._begin(batch, rows, begins)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel._cartwheel as native
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.returns.arrays import as_floats, as_numbers, as_outputs, as_transitions
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.nested import Array
 
 
+@checks_keywords
 def gae(
     rewards: Array,
     values: Array,
@@ -65,6 +67,7 @@ def gae(
     return _gae(rows, values, next_values, gae_lambda, out, normalized=False)
 
 
+@checks_keywords
 def gae_normalized(
     rewards: Array,
     values: Array,

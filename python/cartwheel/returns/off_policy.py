@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel._cartwheel as native
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs, as_transitions
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.nested import Array
 
 
+@checks_keywords
 def vtrace(
     rewards: Array,
     values: Array,
@@ -93,6 +95,7 @@ def vtrace(
     return targets, pg_advantages
 
 
+@checks_keywords
 def retrace(
     rewards: Array,
     q_values: Array,

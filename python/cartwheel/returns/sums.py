@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 
 import cartwheel._cartwheel as native
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs, as_transitions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class NStepReturns(NamedTuple):
     lengths: NDArray[np.int64]
 
 
+@checks_keywords
 def lambda_returns(
     rewards: Array,
     next_values: Array,
@@ -92,6 +94,7 @@ def lambda_returns(
     return output
 
 
+@checks_keywords
 def discounted_returns(
     rewards: Array,
     terminated: Array,
@@ -145,6 +148,7 @@ def discounted_returns(
     return output
 
 
+@checks_keywords
 def n_step_returns(
     rewards: Array,
     terminated: Array,

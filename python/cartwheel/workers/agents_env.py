@@ -159,13 +159,13 @@ class AgentsEnv:
             try:
                 for stack in self._stacks:
                     stacks[stack.key] = stack.stack_all(observations)
-                summed = list(map(float, self._of_all(rewards)))
+                given = self._of_all(rewards)
             except KeyError:
                 pass  # one has no observation or no reward
             else:
                 row = self._row(stacks, self._all_act)
                 told = self._infos(infos, names) if any(infos.values()) else {}
-                return row, summed, False, False, told
+                return row, _as_floats(names, given), False, False, told
         return self._changed(before, observations, rewards, terminations, truncations, infos)
 
     def _changed(
@@ -181,10 +181,10 @@ class AgentsEnv:
         names, after = self._names, list(self.env.agents)
         row = self._observed(observations, before, after, terminations, truncations)
         acted = set(before)
-        summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
+        summed = [rewards.get(name, 0.0) if name in acted else 0.0 for name in names]
         known = [name for name in names if name in acted or name in observations]
         known = [name for name in known if name in acted or name in after]
-        return row, summed, not after, False, self._infos(infos, known)
+        return row, _as_floats(names, summed), not after, False, self._infos(infos, known)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Repeats actions; of an agent that ends, the results of its last repetition stay."""
@@ -319,6 +319,19 @@ class AgentsEnv:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continues with a saved environment."""
         vars(self).update(state)
+
+
+def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
+    """Returns the rewards of agents as floats.
+
+    Raises:
+        TypeError: One is not a number.
+    """
+    try:
+        return list(map(float, rewards))
+    except (TypeError, ValueError):
+        by_agent = dict(zip(names, rewards, strict=True))
+        raise TypeError(f"the rewards of agents must be numbers, got {by_agent}") from None
 
 
 def _saves_itself(env: Any) -> bool:

@@ -78,6 +78,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         images = self._image(batch.observations)
         self._show(batch.env_index, batch.kinds, images)
         batch.observations = images
+        self._step_rows = None
         return batch.as_reset()
 
     # Steps
@@ -133,6 +134,7 @@ class SkippedFrames(KeepsState, WholeBatches):
                 self._source.lose(frame, len(self._inner_wrappers))
             raise
         self._show(batch.env_index, batch.kinds, batch.observations)
+        self._step_rows = batch.rows
         step = batch.as_step()
         if self._recording is not None:
             self._record(step)

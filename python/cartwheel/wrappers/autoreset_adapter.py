@@ -78,7 +78,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
     Raises:
         ValueError: ``env`` is in another mode than ``DISABLED``, its batches are smaller than
-            ``num_envs``, or ``autoreset_mode`` is ``DISABLED`` or unknown.
+            ``num_envs``, its rows are agents, or ``autoreset_mode`` is ``DISABLED`` or unknown.
         TypeError: The mode is ``NEXT_STEP``, and rows of ``env`` cannot be stepped apart.
     """
 
@@ -96,6 +96,11 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             raise ValueError(
                 f"`env` must be made with autoreset_mode='disabled', got {env} in the mode "
                 f"{self._source.autoreset_mode.name}."
+            )
+        if self._source.rows_per_env is not None:
+            raise ValueError(
+                "rows of agents cannot be reset one by one: make the environments with "
+                f"autoreset_mode={self._mode.name.lower()!r}."
             )
         self._check_batches(env, "an AutoresetAdapter needs batches of all rows that it steps.")
         self._steps_apart: bool = getattr(env, "steps_rows", False)
@@ -145,12 +150,14 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             self._recording.check_reset(in_parts=True)
         with self._recovering():
             result: Reset = self._inner.set_state(env_index, states)
+        self._step_rows = None
         numbers = np.arange(self.num_envs) if env_index is None else np.asarray(env_index)
         self._over[numbers] = np.isin(numbers, self._source.rows_over())
         return result
 
     def _began(self, result: Reset, options: ResetOptions) -> Reset:
         check_infos(result[1])
+        self._step_rows = result[1].get("env_index")
         self._over[as_reset_rows(options, self.num_envs)] = False
         self._forget_unfinished()
         dropped = np.setdiff1d(self._source.rows_over(), np.flatnonzero(self._over))
@@ -317,6 +324,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             self._unfinished = None
             self._over[shares.due] = False
         self._waits_for = None
+        self._step_rows = np.arange(self.num_envs) if shares.rows is None else shares.rows
         step = self._joined(shares, result, ended, shown, infos)
         if self._recording is not None:
             self._record(step)

@@ -629,6 +629,19 @@ class WholeBatches(VectorWrapper):
 
     #: A row would have to be sent again before it is received.
     sends_rows = False
+    #: The rows of the last step, whose calls may be of others; ``None``: those of the last call.
+    _step_rows: NDArray[np.int64] | None = None
+
+    @property
+    def action_masks(self) -> Callable[..., NDArray[np.bool_]]:
+        """As of the wrapped environment; by default of the rows that were returned last."""
+        inner: Any = self.env
+        masks, rows = inner.action_masks, self._step_rows
+        return lambda env_index=None: masks(rows if env_index is None else env_index)
+
+    def _loaded(self) -> None:
+        super()._loaded()
+        self._step_rows = None
 
     def _check_batches(self, envs: VectorEnv[Any, Any, Any], need: str) -> None:
         """Checks that batches have all rows.

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 # The kinds of rows, in :attr:`Batch.kinds`. The first three are those of :attr:`ActionBatch.kinds`.
 #: The environment was stepped; before a step, it is about to be.
 TRANSITION: Final = 0
-#: The row shows the first observation of an episode, after an explicit reset or in the autoreset
-#: step of ``NEXT_STEP``. Reward 0, no flags. Before a step, the row will only be reset.
+#: The row shows the first observation of an episode, after an explicit reset, in the autoreset step
+#: of ``NEXT_STEP``, or because its agent came. Reward 0, no flags. Before a step, the row will only
+#: be reset.
 RESET: Final = 1
 #: The row was left alone and shows its last observation again, outside of a ``reset_mask`` or
-#: finished (``on_done="freeze"``). Before a step, the row is finished and will rest.
+#: finished (``on_done="freeze"``); or its agent is absent. Before a step, the row is finished and
+#: will rest.
 SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: not a new one.
@@ -138,6 +140,8 @@ class Batch:
             present one, ``bool`` ``[K]``; ``None`` if there are none.
         skipped: How many episodes of each place began that the wrapper that has the batch now
             missed, ``int64`` ``[K]``; -1 where that is unknown; ``None`` if it missed none.
+        absent: Of rows of agents (``ParallelVectorEnv.as_rows``), which places show no observation,
+            because their agent is not there, ``bool`` ``[K]``; ``None`` for other environments.
     """
 
     env_index: NDArray[np.int64] | None
@@ -154,6 +158,7 @@ class Batch:
     late: Late | None = dataclasses.field(default=None, init=False)
     gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
+    absent: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 

@@ -12,6 +12,7 @@ from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import SHOWN
 from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.keys import Parts, advised, flattens
 
@@ -223,12 +224,15 @@ class NormalizeObservation(Normalizer):
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
+        kinds = batch.kinds
+        if batch.absent is not None:  # also where an agent ends before its environment
+            kinds = np.where(batch.absent, SHOWN, kinds).astype(np.uint8)
         if self._parts is not None:
-            self._transform_parts(self._parts, batch, ends, finals)
+            self._transform_parts(self._parts, batch, kinds, ends, finals)
             return
         last = batch.observations[:0] if finals is None else finals.observations
         batch.observations, last = self._normalizers[""].normalize(
-            batch.env_index, batch.kinds, batch.observations, ends and (*ends, last)
+            batch.env_index, kinds, batch.observations, ends and (*ends, last)
         )
         if self._bounds is not None:
             self._clip(batch.observations)
@@ -238,15 +242,18 @@ class NormalizeObservation(Normalizer):
             finals.observations = last
 
     def _transform_parts(
-        self, parts: Parts, batch: Batch, ends: Ended | None, finals: Finals | None
+        self,
+        parts: Parts,
+        batch: Batch,
+        kinds: NDArray[np.uint8],
+        ends: Ended | None,
+        finals: Finals | None,
     ) -> None:
         found = parts.of(batch.observations)
         last = {} if finals is None else parts.of(finals.observations)
         for key, normalizer in self._normalizers.items():
             ended = ends and (*ends, last.get(key, found[key][:0]))
-            found[key], last[key] = normalizer.normalize(
-                batch.env_index, batch.kinds, found[key], ended
-            )
+            found[key], last[key] = normalizer.normalize(batch.env_index, kinds, found[key], ended)
         if self._bounds is not None:
             for array in (*found.values(), *(() if finals is None else last.values())):
                 self._clip(array)

@@ -5,6 +5,7 @@ This file is above 500 lines because all calls of a vector environment, and thei
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium as gym
@@ -29,7 +30,14 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch, refuse_transformed
+from cartwheel.wrappers.batch import (
+    FAILED,
+    RESET,
+    SHOWN,
+    ActionBatch,
+    Batch,
+    refuse_transformed,
+)
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -61,6 +69,8 @@ class Source:
         envs: The vector environment, possibly in wrappers of Gymnasium.
         autoreset_mode: Its autoreset mode.
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
+        rows_per_env: How many rows an environment has, if rows are agents; ``None``: they are
+            environments.
         on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
         seen_by: How many wrappers have seen this batch, from the innermost on; 0 without one.
         is_bare: Whether every array and exception of a call is the pool's.
@@ -85,6 +95,7 @@ class Source:
         self._calls = None if self.steps_rows else Calls(envs)
         self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
+        self.rows_per_env: int | None = getattr(envs.unwrapped, "rows_per_env", None)
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
         self._resets_with: tuple[Any, ResetOptions] = None, None
@@ -415,7 +426,7 @@ class Source:
         """A step raised: what was lost with it is marked."""
         rows = range(self.envs.num_envs) if env_index is None else np.ravel(env_index).tolist()
         if self._pool is None:
-            if not isinstance(error, TimeoutError | gym.error.Error):
+            if not self._loses_nothing(error):
                 self._lose_unknown(rows)
             return
         dropped = self._read_dropped()
@@ -429,7 +440,7 @@ class Source:
         if self.on_its_way is not None:
             return
         if self._pool is None:
-            if not isinstance(error, TimeoutError | gym.error.Error):
+            if not self._loses_nothing(error):
                 self._beginnings.forget_next(as_reset_rows(options, self.envs.num_envs))
                 self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
             return
@@ -459,6 +470,14 @@ class Source:
             lost = np.setdiff1d(rows, [*now.flying]).astype(np.int64)
             self._kinds.reset(lost, None)
             self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
+
+    def _loses_nothing(self, error: BaseException) -> bool:
+        """Whether a call without a pool is known to go on, or not to have begun, as it raises."""
+        if isinstance(error, TimeoutError | gym.error.Error):
+            return True
+        with contextlib.suppress(Exception):  # closed, or of another process
+            return self._calls is not None and self._calls.sees_all and not self._calls.others()
+        return False
 
     def _came_back(self, error: BaseException, before: PoolState | None) -> bool:
         """Whether the pool returned results in a call that raised ``error`` later."""
@@ -545,11 +564,25 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        if self.rows_per_env is not None:
+            batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
+            batch.absent = ~infos["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
         if self._unseen.flag.is_set:
             self._show_stepped(batch)
         return batch
+
+    def _kinds_of_agents(
+        self, kinds: NDArray[np.uint8], infos: dict[str, Any], rows_per_env: int
+    ) -> NDArray[np.uint8]:
+        """The kinds of rows of agents: one that did not act is absent, or begins an episode."""
+        acted = infos["acted"]
+        was_stepped = np.repeat(acted.reshape(-1, rows_per_env).any(axis=1), rows_per_env)
+        idle = ~acted & (kinds != FAILED)
+        begun = idle & infos["present"] & (was_stepped | (kinds != SHOWN))  # the others rest
+        self._kinds.reset(np.flatnonzero(begun), None)
+        return np.where(begun, RESET, np.where(idle, SHOWN, kinds)).astype(np.uint8)
 
     def _attach_beginnings(self, batch: Batch) -> None:
         """Adds seeds and options of resets to a step, of automatic ones too."""
@@ -590,6 +623,8 @@ class Source:
 
     def _note_resets(self, seed: Any, options: ResetOptions, *, in_parts: bool) -> None:
         num_envs, rows = self.envs.num_envs, as_reset_rows(options, self.envs.num_envs)
+        if self.rows_per_env is not None:
+            seed, options = _of_agents(seed, options, num_envs, self.rows_per_env)
         seeds = seed
         if not in_parts and names_rows(options):  # a list has a seed for each of these rows, or all
             seeds, _ = as_reset_of_all(seed, options, num_envs)
@@ -624,6 +659,8 @@ class Source:
                 _, mask = as_reset_of_all(seed, options, num_envs)
             kinds = self._kinds.reset(None, mask)
             batch = Batch(None, kinds, observations, None, None, None, infos)
+            if self.rows_per_env is not None:
+                batch.absent = ~infos["present"]
             self._beginnings.attach_to(batch)
             self.on_its_way = batch
             self._show(batch)
@@ -641,6 +678,17 @@ class PoolState(NamedTuple):
 
     begun: int
     flying: set[int]
+
+
+def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tuple[Any, Any]:
+    """The seeds and options of rows of agents, which are those of their environments."""
+    envs = [row // rows_per_env for row in range(num_rows)]
+    if seed is not None:
+        is_one = isinstance(seed, int | np.integer)
+        seed = [int(seed) + env if is_one else seed[env] for env in envs]
+    if isinstance(options, list | tuple):
+        options = [options[env] for env in envs]
+    return seed, options
 
 
 def _is_bare(envs: Any) -> bool:

@@ -10,7 +10,10 @@ import pytest
 import cartwheel
 from tests.support.masked import MaskedEnv, expected
 
-ORDERS = [{}, {"order": "groups"}, {"order": "free"}, {"order": "free", "standby": 2}]
+ORDERS = [
+    *({}, {"order": "groups"}, {"order": "free"}),
+    *({"order": "free", "standby": 2}, {"order": "free", "columns": 4, "run_ahead": 1}),
+]
 
 
 class Masked:
@@ -46,6 +49,7 @@ def test_rollouts_keep_the_masks_of_their_observations(mode, order):
             assert masks.dtype == np.bool_
             wanted = expected(rollout.observations[:-1]).reshape(masks.shape)
             np.testing.assert_array_equal(masks[rollout.valid], wanted[rollout.valid])
+            assert masks[~rollout.valid].all()
             allowed = np.take_along_axis(masks, rollout.actions[..., None], 2)[..., 0]
             assert allowed[rollout.valid].all()
         batch = next(rollout.minibatches(8, seed=1))

@@ -171,3 +171,43 @@ def test_whatever_is_tried_the_rollouts_are_those_of_lockstep(mode, monkeypatch)
                 orders.add(collector.stats().order)
             assert orders == {"lockstep", "groups", "free"}
             assert policy is collector.policy
+
+
+class Interrupted(Measured):
+    """Ctrl-C comes where rows are passed to this order, or where they come back."""
+
+    when = "begin"
+
+    def begin(self, *_):
+        if self.when == "begin":
+            raise KeyboardInterrupt
+
+    @property
+    def is_between_rollouts(self):
+        if self.when == "end":
+            raise KeyboardInterrupt
+        return True
+
+    @is_between_rollouts.setter
+    def is_between_rollouts(self, _):
+        pass
+
+
+@pytest.mark.parametrize("when", ["begin", "end"])
+def test_ctrl_c_ends_the_comparison_of_orders_and_the_present_one_stays(when, clock):
+    source = Measured(clock, (4e-3, 5e-3, 9e-3), "lockstep")
+    other = Interrupted(clock, (0, 0, 5e-3), "free")
+    other.when = when
+    auto = Auto(clock, source, {"free": lambda: other})
+    rollouts = 3 if when == "begin" else 5  # of these the last one is followed by Ctrl-C
+    for _ in range(rollouts - 1):
+        auto.collect()
+    with pytest.raises(KeyboardInterrupt):
+        auto.collect()
+    assert not auto.is_measuring
+    assert "interrupted" in auto.reason
+    assert auto.name == {"begin": "lockstep", "end": "free"}[when]
+    assert other.run_ahead == 1
+    for _ in range(5):
+        auto.collect()
+    assert auto.present is {"begin": source, "end": other}[when]

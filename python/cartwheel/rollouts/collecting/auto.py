@@ -157,7 +157,11 @@ class Auto:
             (self._actor.seconds - thought) * per_step,
             (self.waited - waited) * per_step,
         )
-        next(self._choice, None)
+        try:
+            next(self._choice, None)
+        except BaseException:  # Ctrl-C has ended the generator: the present order stays
+            self.is_measuring, self.reason = False, "the comparison of orders was interrupted"
+            raise
         return rollout
 
     # Choosing
@@ -187,9 +191,11 @@ class Auto:
                 best = max(best, self._speed)
             speeds[name] = best
             pipeline.run_ahead = 0  # brings every row to the beginning of a rollout
-            while not pipeline.is_between_rollouts:
-                yield
-            pipeline.run_ahead = ahead
+            try:
+                while not pipeline.is_between_rollouts:
+                    yield
+            finally:
+                pipeline.run_ahead = ahead
         best_name = max(speeds, key=lambda name: speeds[name])
         if speeds[best_name] < LEAST_GAIN * speeds["lockstep"]:
             best_name = "lockstep"

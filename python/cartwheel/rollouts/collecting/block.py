@@ -11,6 +11,7 @@ import cartwheel.returns as estimators
 from cartwheel._cartwheel import store
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.policy import MASKS
 from cartwheel.rollouts.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Block:
         truncated: ``[T, N]``.
         failed: Which steps failed, and are not transitions, ``[T, N]``.
         versions: Of the policy, ``[T, N]``.
-        extras: ``[T, N, …]``, by name; zeros where the policy was not asked.
+        extras: ``[T, N, …]``, by name; :func:`unasked` where the policy was not asked.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Block:
         self.observations: Any = nested.empty(
             batch_space(space, num_rows), num_steps + 1, "observations"
         )
-        self.actions = nested.apply(lambda form: _zeros(form, shape), actions)
+        self.actions = nested.apply(lambda form: unasked("actions", form, shape), actions)
         self.rewards = np.zeros((*shape, *reward_shape))
         self.terminated, self.truncated = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self.failed = np.zeros(shape, np.bool_)
@@ -87,7 +88,7 @@ class Block:
         """Writes the actions and extras of one version, one for each of these steps and rows."""
         for name, extra in extras.items():
             if name not in self.extras:
-                self.extras[name] = _zeros(extra[None], self.shape)
+                self.extras[name] = unasked(name, extra[None], self.shape)
         chosen = {name: self.extras[name] for name in extras}
         leaves = [*_leaves(self.actions, actions), *_leaves(chosen, extras)]
         versions = np.full(len(rows), version)
@@ -115,7 +116,7 @@ class Block:
     def expect(self, forms: Mapping[str, NDArray[Any]]) -> None:
         """Adds extras of the policy that no row of this block has; ``forms`` are ``[1, N, …]``."""
         for name, form in forms.items():
-            self.extras.setdefault(name, _zeros(form, self.shape))
+            self.extras.setdefault(name, unasked(name, form, self.shape))
 
     def add_finals(self, finals: Finals) -> None:
         """Keeps final observations that the next rows do not show."""
@@ -177,17 +178,17 @@ class Block:
             result.versions[:, places] = block.versions[:, rows]
             for name, extra in block.extras.items():
                 if name not in result.extras:
-                    result.extras[name] = _zeros(extra, result.shape)
+                    result.extras[name] = unasked(name, extra, result.shape)
                 result.extras[name][:, places] = extra[:, rows]
-            reset_advice = np.full(block.shape[1], -1)
-            reset_advice[rows] = places
+            place_of = np.full(block.shape[1], -1)
+            place_of[rows] = places
             finals = block.finals()
-            chosen = reset_advice[finals.rows] >= 0
+            chosen = place_of[finals.rows] >= 0
             if chosen.any():
                 result.add_finals(
                     Finals(
                         finals.steps[chosen],
-                        reset_advice[finals.rows[chosen]],
+                        place_of[finals.rows[chosen]],
                         nested.at(finals.observations, chosen),
                     )
                 )
@@ -207,9 +208,13 @@ def _leaves(
     return leaves
 
 
-def _zeros(like: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
-    """Zeros of the dtype and the last dimensions of ``like``, which has two dimensions before."""
-    return np.zeros((*shape, *like.shape[2:]), like.dtype)
+def unasked(name: str, like: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Values of rows for which the policy is not asked: zeros, but masks allow every action.
+
+    Dtype and last dimensions are those of ``like``, which has two dimensions before.
+    """
+    fill = np.ones if name == MASKS else np.zeros
+    return fill((*shape, *like.shape[2:]), like.dtype)
 
 
 class Resets(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal import nested
+from cartwheel.rollouts.collecting.block import unasked
 from cartwheel.rollouts.collecting.pipeline import READY, RESETTING, STEPPING, Pipeline
 
 if TYPE_CHECKING:
@@ -152,13 +153,13 @@ class Groups(Pipeline):
             nested.assign(padded, asked, actions)
             actions, extras = (
                 padded,
-                {name: _padded(extra, asked, len(rows)) for name, extra in extras.items()},
+                {name: _padded(name, extra, asked, len(rows)) for name, extra in extras.items()},
             )
         self._send(rows, actions, extras, version)
 
 
-def _padded(extra: NDArray[Any], places: NDArray[np.intp], count: int) -> NDArray[Any]:
-    """Returns zeros with ``extra`` at ``places``."""
-    padded = np.zeros((count, *extra.shape[1:]), extra.dtype)
+def _padded(name: str, extra: NDArray[Any], places: NDArray[np.intp], count: int) -> NDArray[Any]:
+    """Returns the extra of ``count`` rows, of which those at ``places`` were asked for."""
+    padded = unasked(name, extra[None], (count,))
     padded[places] = extra
     return padded

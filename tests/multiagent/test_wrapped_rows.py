@@ -1,0 +1,254 @@
+"""Wrappers around rows of agents: absent agents are neither steps nor observations."""
+# ruff: noqa: ARG002 (signatures are PettingZoo's)
+
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode
+from pettingzoo.classic.rps.rps import parallel_env as rock_paper_scissors
+
+import cartwheel
+from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+from cartwheel.wrappers import (
+    AutoresetAdapter,
+    NormalizeObservation,
+    NormalizeReward,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+    TransformReward,
+)
+from tests.multiagent.environments import Guests, Walkers
+from tests.multiagent.oracle import MODES
+
+EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+NAMES = ("a", "b", "c")
+
+
+class Visitors(Guests):
+    """Guests with equal spaces: they come late, leave with a flag or without, and come again."""
+
+    def __init__(self):
+        super().__init__(NAMES)
+
+    def observation_space(self, agent):
+        return Box(-np.inf, np.inf, (2,), np.float64)
+
+    def action_space(self, agent):
+        return Box(-1, 1, (1,), np.float32)
+
+    def observe(self, agent):
+        return np.array([10.0 + self.possible_agents.index(agent), 2.0 * self.t])
+
+
+class Visits:
+    """One environment alone: the visits of its agents that end, and the observations they get."""
+
+    def __init__(self, mode):
+        self.env, self.mode, self.over = Visitors(), mode, False
+        self.seen, self.ended, self.rewards = [], {}, {}
+
+    def reset(self, seed=None):
+        observations, _ = self.env.reset(seed)
+        self.seen += observations.values()
+        #: Of each agent that is there: the sum of its rewards, its steps, the seed of its reset.
+        self.visits = dict.fromkeys(self.env.agents, (0.0, 0, -1 if seed is None else seed))
+        self.over = False
+
+    def step(self, action):
+        self.ended, self.rewards = {}, {}
+        if self.over and self.mode == AutoresetMode.NEXT_STEP:
+            self.reset()
+            return
+        before = list(self.env.agents)
+        results = self.env.step(dict.fromkeys(before, np.full(1, action, np.float32)))
+        observations, rewards, terminations, truncations, _ = results
+        after = self.env.agents
+        self.seen += [one for name, one in observations.items() if name in {*before, *after}]
+        for name in before:
+            self.rewards[name] = rewards[name]
+            total, steps, seed = self.visits[name]
+            self.visits[name] = total + rewards[name], steps + 1, seed
+            if terminations[name] or truncations[name] or name not in after:
+                self.ended[name] = self.visits.pop(name)
+        self.visits |= {name: (0.0, 0, -1) for name in after if name not in before}
+        self.over = not after
+        if self.over and self.mode == AutoresetMode.SAME_STEP:
+            self.reset()
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_statistics_are_those_of_each_visit_of_an_agent(mode, executor):
+    with cartwheel.ParallelVectorEnv(
+        [Visitors] * 3, autoreset_mode=mode, executor=executor
+    ) as made:
+        observing = NormalizeObservation(made.as_rows())
+        envs = RecordEpisodeStatistics(RecordMetrics(observing, stats_key="metrics"))
+        metrics, rewarding = envs.env, NormalizeReward(envs)
+        envs = TransformReward(rewarding, lambda rewards: rewards + 1)
+        alone = [Visits(mode) for _ in range(3)]
+        envs.reset(seed=5)
+        for number, env in enumerate(alone):
+            env.reset(5 + number)
+        ended, acted = [], 0
+        for step in range(150):
+            action = 0.25 * (step % 4)
+            _, rewards, _, _, infos = envs.step(np.full((9, 1), action, np.float32))
+            expected = np.zeros((2, 9))
+            for number, env in enumerate(alone):
+                env.step(action)
+                for name, (total, steps, seed) in env.ended.items():
+                    row = 3 * number + NAMES.index(name)
+                    expected[:, row] = total, steps
+                    ended.append((row, total, steps, seed))
+                there = [3 * number + NAMES.index(name) for name in env.rewards]
+                rest = np.setdiff1d(range(3 * number, 3 * number + 3), there)
+                assert not rewards[rest].any(), step
+                acted += len(there)
+            shown = infos.get("episode", {"r": np.zeros(9), "l": np.zeros(9)})
+            np.testing.assert_allclose(shown["r"], expected[0])
+            assert shown["l"].tolist() == expected[1].tolist(), step
+            if mode == AutoresetMode.DISABLED and infos["episode_over"].any():
+                envs.reset(options={"reset_mask": infos["episode_over"]})
+                for env in alone:
+                    if env.over:
+                        env.reset()
+        seen = np.array([one for env in alone for one in env.seen])
+    found = metrics.finished()
+    columns = (found[name].tolist() for name in ("env_index", "return", "episode_len", "seed"))
+    by_row = sorted(zip(*columns, strict=True), key=lambda visit: visit[0])
+    for one, two in zip(by_row, sorted(ended, key=lambda visit: visit[0]), strict=True):
+        assert one == pytest.approx(two)
+    assert len(ended) > 100
+    assert {seed for *_, seed in ended} == {-1, 5, 6, 7}
+    assert round(rewarding.return_rms.count) == acted
+    moments = observing.obs_rms
+    if mode == AutoresetMode.SAME_STEP:  # the blank row of an agent that ends early counts, too
+        return
+    assert round(moments.count) == len(seen)
+    np.testing.assert_allclose(moments.mean, seen.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(moments.var, seen.var(axis=0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_rows_of_absent_agents_show_the_last_normalized_observation_again(mode):
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, autoreset_mode=mode, executor="inline") as made:
+        envs = NormalizeObservation(made.as_rows())
+        last, _ = envs.reset(seed=0)
+        absent = 0
+        for _ in range(30):
+            shown, *_, infos = envs.step(np.zeros((6, 1)))
+            gone = ~infos["present"] & ~infos["acted"]
+            assert shown[gone].tolist() == last[gone].tolist()
+            absent, last = absent + gone.sum(), shown
+        assert absent > 5
+
+
+@EVERY_MODE
+def test_refused_actions_lose_no_episode(mode):
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, autoreset_mode=mode, executor="inline") as made:
+        envs = RecordEpisodeStatistics(made.as_rows())
+        envs.reset(seed=[0, 1])
+        envs.step(np.ones((6, 1)))
+        for wrong in (np.zeros((5, 1)), np.full((6, 1), "left")):
+            with pytest.raises((TypeError, ValueError), match="actions"):
+                envs.step(wrong)
+        for _ in range(3):
+            envs.step(np.ones((6, 1)))
+        assert sorted(envs.length_queue) == [2, 3, 3, 4, 4]
+        assert envs.failed_count == 0
+
+
+@pytest.mark.parametrize("seed", [4, [4, 5], np.array([4, 5])], ids=["one", "list", "array"])
+def test_seeds_and_options_are_those_of_environments(seed):
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline") as made:
+        envs = RecordMetrics(made.as_rows())
+        envs.reset(seed=seed, options=[{"a": 1}, None])
+        for _ in range(7):
+            envs.step(np.zeros((6, 1)))
+        found = envs.finished()
+    seeds = dict(zip(found["env_index"].tolist(), found["seed"].tolist(), strict=True))
+    assert seeds == {0: 4, 1: 4, 2: 4, 3: 5, 4: 5, 5: 5}
+
+
+@EVERY_MODE
+def test_recorded_episodes_are_the_visits_of_agents_one_after_the_other(mode, tmp_path):
+    pytest.importorskip("h5py")
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, autoreset_mode=mode, executor="inline") as made:
+        envs = RecordEpisode(made.as_rows(), tmp_path, trajectory_name="rows", save_video=False)
+        envs.reset(seed=3)
+        for _ in range(13):
+            over = envs.step(np.ones((6, 1), np.float32))[4]["episode_over"]
+            if mode == AutoresetMode.DISABLED and over.any():
+                envs.reset(options={"reset_mask": over})
+        envs.flush()
+        dataset = TrajectoryDataset(tmp_path / "rows.h5")
+        envs.close()
+    numbers = {}
+    for place, about in enumerate(dataset.episodes):
+        row, number = about["env_index"], about["episode_in_row"]
+        assert number == numbers.get(row, 0)
+        numbers[row] = number + 1
+        assert about["row_seed"] == 3 + row // 3
+        times = dataset.episode(place)["obs"][:, 1]
+        assert times.tolist() == list(range(2 + row % 3 + row // 3 + 1))
+        assert about["terminated"]
+    assert len(numbers) == 6
+    assert numbers[0] > 1
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_the_rollout_goes_on_after_refused_actions(mode):
+    make = partial(rock_paper_scissors, max_cycles=4)
+    calls = iter(range(100))
+
+    def policy(observations):
+        number = next(calls)
+        actions = (observations + number) % 3
+        return actions.astype(np.uint64) + 2**63 if number == 2 else actions
+
+    with cartwheel.ParallelVectorEnv([make] * 2, executor="inline", autoreset_mode=mode) as envs:
+        collector = cartwheel.Collector(envs.as_rows(), policy, 9, seed=1)
+        with pytest.raises(ValueError, match="must fit into int64"):
+            collector.collect()
+        rollout = collector.collect()
+        assert next(calls) == 10
+        assert envs.call("num_moves") == (9 % 5, 9 % 5) if mode == "next_step" else (1, 1)
+        assert rollout.valid.sum() == 4 * 9 - 4 * (mode == "next_step")
+
+
+def test_a_rollout_during_which_others_step_the_environments_is_lost():
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline") as envs:
+
+        def policy(observations):
+            envs.step({name: np.zeros((2, 1)) for name in envs.possible_agents})
+            return observations[:, :1]
+
+        collector = cartwheel.Collector(envs.as_rows(), policy, 5, seed=1)
+        with pytest.raises(RuntimeError, match="by another caller while the collector collected"):
+            collector.collect()
+
+
+def test_the_next_rollout_begins_anew_after_an_evaluation_of_the_environments():
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline") as envs:
+        collector = cartwheel.Collector(envs.as_rows(), lambda seen: seen[:, :1], 2, seed=1)
+        assert not collector.collect().is_first[2].any()
+
+        def push(observations):
+            return {name: one[:, :1] for name, one in observations.items()}
+
+        cartwheel.evaluate(envs, push, seed=5)
+        rollout = collector.collect()
+        assert rollout.is_first[0].all()
+        assert rollout.observations[:, 0, 1].tolist() == [0, 1, 2]
+
+
+def test_rows_of_agents_have_no_adapter_of_modes():
+    with cartwheel.ParallelVectorEnv(
+        [Walkers], autoreset_mode="disabled", executor="inline"
+    ) as envs:
+        for mode in ("same_step", "next_step"):
+            with pytest.raises(ValueError, match=f"with autoreset_mode='{mode}'"):
+                AutoresetAdapter(envs.as_rows(), mode)
