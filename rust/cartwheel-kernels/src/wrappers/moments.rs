@@ -105,23 +105,22 @@ impl Moments {
         let lanes = columns * MANY_LANES.div_ceil(columns);
         let shift: Vec<f64> = (0..lanes).map(|lane| rows[lane % columns].into()).collect();
         let (mut sums, mut squares) = (vec![0.0; lanes], vec![0.0; lanes]);
-        for tile in rows.chunks(lanes) {
-            add(tile, &shift, &mut sums, &mut squares);
-        }
+        let stride = lanes;
+        simd::run(Many { rows, stride, shift: &shift, sums: &mut sums, squares: &mut squares });
         self.take(0, rows.len() / columns, &shift[..columns], &sums, &squares);
     }
 
     /// Some columns of all rows, then the next ones.
     fn merge_blocks<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         let columns = self.mean.len();
+        let count = rows.len() / columns;
         for first in (0..columns).step_by(COLUMNS) {
             let block = first..columns.min(first + COLUMNS);
             let shift: Vec<f64> = rows[block.clone()].iter().map(|&number| number.into()).collect();
             let (mut sums, mut squares) = (vec![0.0; shift.len()], vec![0.0; shift.len()]);
-            for row in rows.chunks(columns) {
-                add(&row[block.clone()], &shift, &mut sums, &mut squares);
-            }
-            self.take(first, rows.len() / columns, &shift, &sums, &squares);
+            let (rows, stride) = (&rows[first..], columns);
+            simd::run(Many { rows, stride, shift: &shift, sums: &mut sums, squares: &mut squares });
+            self.take(first, count, &shift, &sums, &squares);
         }
     }
 
@@ -236,6 +235,53 @@ impl<T: Copy + Into<f64>> Loops for Copied<'_, T> {
             }),
             rest,
         );
+    }
+}
+
+/// Adds the distances of the first numbers of every `stride` to as many lanes, which stay in the first
+/// cache. Four are added before the sums are stored, one after the other.
+struct Many<'a, T> {
+    rows: &'a [T],
+    stride: usize,
+    shift: &'a [f64],
+    sums: &'a mut [f64],
+    squares: &'a mut [f64],
+}
+
+impl<T: Copy + Into<f64>> Loops for Many<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { rows, stride, shift, sums, squares } = self;
+        let fours = rows.chunks_exact(4 * stride);
+        let rest = fours.remainder();
+        for four in fours {
+            let rows = [0, 1, 2, 3].map(|row| &four[row * stride..][..shift.len()]);
+            add_four(rows, shift, sums, squares);
+        }
+        for row in rest.chunks(stride) {
+            add(&row[..row.len().min(shift.len())], shift, sums, squares);
+        }
+    }
+}
+
+/// [Adds](add) the numbers of four rows, in their order.
+#[inline(always)]
+fn add_four<T: Copy + Into<f64>>(
+    [first, second, third, fourth]: [&[T]; 4],
+    shift: &[f64],
+    sums: &mut [f64],
+    squares: &mut [f64],
+) {
+    let numbers = first.iter().zip(second).zip(third.iter().zip(fourth));
+    let lanes = sums.iter_mut().zip(squares).zip(shift);
+    for (((sum, square), shift), ((&first, &second), (&third, &fourth))) in lanes.zip(numbers) {
+        let (mut total, mut total_square) = (*sum, *square);
+        for number in [first, second, third, fourth] {
+            let distance = number.into() - shift;
+            total += distance;
+            total_square += distance * distance;
+        }
+        (*sum, *square) = (total, total_square);
     }
 }
 

@@ -241,8 +241,13 @@ impl<T: Copy + Into<f64>, R: Room> Loops for Normalized<'_, T, R> {
             write(rest, &mean, &scale, others);
             return;
         }
-        for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
-            write(row, mean, scale, out);
+        let count = if rows.len() > columns { 2 * TILE / columns } else { 0 };
+        let repeated = [mean, scale].map(|numbers| numbers.repeat(count));
+        let are_short = count > 1; // such rows are written together, too
+        let [mean, scale] =
+            if are_short { [&repeated[0][..], &repeated[1]] } else { [mean, scale] };
+        for (rows, out) in rows.chunks(mean.len()).zip(out.chunks_mut(mean.len())) {
+            write(rows, mean, scale, out);
         }
     }
 }
