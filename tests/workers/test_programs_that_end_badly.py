@@ -248,8 +248,14 @@ def test_a_script_with_its_environment_in_main_works(tmp_path, context):
     assert result.stdout == "(3, 4) [1.0, 1.0, 1.0]\n"
 
 
+#: Bytes that environments' functions have when they are pickled: with those of the second, they do
+#: not fit into a pipe, and a worker that ends early does not read them.
+SIZES = (10, 1_000_000)
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("context", READING)
-def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
+def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context, size):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -257,8 +263,9 @@ def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
             import gymnasium as gym
             import cartwheel
 
+            weights = bytes({size})
             envs = cartwheel.VectorEnv(
-                [lambda: gym.make("CartPole-v1")] * 3,
+                [lambda: weights and gym.make("CartPole-v1")] * 3,
                 executor="process",
                 num_workers=2,
                 context={context!r},
@@ -276,13 +283,15 @@ def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
     assert result.stderr.count("__main__") == 1
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("context", READING)
-def test_a_program_from_stdin_is_told_to_be_a_file(tmp_path, context):
+def test_a_program_from_stdin_is_told_to_be_a_file(tmp_path, context, size):
     program = f"""if True:
         import gymnasium as gym
         import cartwheel
 
-        make = lambda: gym.make("CartPole-v1")
+        weights = bytes({size})
+        make = lambda: weights and gym.make("CartPole-v1")
         cartwheel.VectorEnv([make] * 2, executor="process", num_workers=2, context={context!r})
     """
     result = subprocess.run(

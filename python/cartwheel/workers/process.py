@@ -121,6 +121,7 @@ class StartProcess:
         caller_end, worker_end = socket.socketpair()
         method = self.context.get_start_method()
         forks = method == "fork"
+        part = self.parts[index]
         process = self.context.Process(
             target=serve_process,
             args=(
@@ -128,7 +129,7 @@ class StartProcess:
                 caller_end if forks else None,
                 index,
                 self.shards[index][0],
-                self.parts[index],
+                None if isinstance(part, bytes) else part,
             ),
             kwargs={
                 "parent": os.getpid(),
@@ -151,7 +152,9 @@ class StartProcess:
             if self.restart_policy.retires:
                 channel.handoff = Handoff()
                 descriptors.append(channel.handoff.descriptor)
-            channel.post((b"", descriptors))
+            # Through the channel, which notices that the process ends before it reads: an argument
+            # would be written to a pipe, and `spawn` would wait forever.
+            channel.post((part if isinstance(part, bytes) else b"", descriptors))
         except BaseException:
             if process.pid is not None:
                 process.kill()

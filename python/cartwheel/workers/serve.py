@@ -55,7 +55,7 @@ def serve_process(
     other: socket | None,
     index: int,
     first_row: int,
-    env_fns: bytes | Sequence[EnvFn],
+    env_fns: Sequence[EnvFn] | None,
     *,
     parent: int,
     is_spawned: bool,
@@ -69,7 +69,8 @@ def serve_process(
         other: The other end, if a fork copied it into this process.
         index: The index of the worker.
         first_row: The row of its first environment.
-        env_fns: The functions that make its environments, pickled unless the process was forked.
+        env_fns: The functions that make its environments, if a fork copied them into this process;
+            otherwise the first message has them, pickled.
         parent: The process that started it.
         is_spawned: Whether a program was started for the process.
         spin: Whether the worker may spin before it sleeps.
@@ -93,12 +94,12 @@ def serve_process(
     channel = ProcessWorkerChannel(Descriptor(end.detach()))
     worker = Worker(channel, first_row, is_remote=True, restart_policy=restart_policy)
     try:
-        channel.receive_bytes()  # the first message has only descriptors
+        first = channel.receive_bytes()
         watch_parent(parent, channel.take_descriptor())
         keep_stderr(channel.take_descriptor())
         if restart_policy.retires:
             worker.may_retire(channel.take_descriptor())
-        worker.introduce(env_fns)
+        worker.introduce(first if env_fns is None else env_fns)
         plan, shard, resumed = channel.receive()
         descriptors = [channel.take_descriptor() for _ in range(4)]
         memory = worker.memory = Memory(**plan, descriptors=descriptors)
