@@ -122,7 +122,7 @@
 //!
 //!     fn info(&self) {}
 //!
-//!     cartwheel::state! { position } // saves and loads
+//!     cartwheel::state! { length, position } // saves and loads
 //!     cartwheel::parameters! { length: length } // `get_attr`, `set_attr`
 //! }
 //!
