@@ -45,6 +45,9 @@ pub fn wrong(expected: &str, got: &ParameterValue) -> Error {
     Error::BadParameter(format!("must be {expected}, got {got}"))
 }
 
+/// A number that a `f32` can be.
+pub(crate) const FLOAT32: &str = "a number of float32, at most 3.4e38";
+
 /// The value of several numbers together.
 fn array<C: Cell>(numbers: &[C]) -> ParameterValue {
     let elements = bytes_of(numbers).to_vec();
@@ -82,7 +85,7 @@ impl Parameter for f32 {
         ParameterValue::Float32(*self)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "as in NumPy")]
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is wanted")]
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         if let ParameterValue::Float32(float) = value {
             *self = float;
@@ -90,7 +93,11 @@ impl Parameter for f32 {
         }
         let mut wide = 0.0_f64;
         wide.set(value)?;
-        *self = wide as f32;
+        let rounded = wide as f32;
+        if rounded.is_infinite() && wide.is_finite() {
+            return Err(wrong(FLOAT32, &wide.get()));
+        }
+        *self = rounded;
         Ok(())
     }
 
@@ -266,21 +273,21 @@ fn element(at: usize, error: &Error) -> Error {
 macro_rules! parameters {
     ($($name:ident: $field:ident $(. $rest:tt)*),+ $(,)?) => {
         fn parameters() -> &'static [&'static str] {
-            &[$(stringify!($name)),+]
+            const { &[$($crate::__private::name(stringify!($name))),+] }
         }
 
         fn parameter(&self, name: &str) -> Option<&dyn $crate::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &self.$field$(.$rest)*,)+
-                _ => return None,
-            })
+            $(if name == $crate::__private::name(stringify!($name)) {
+                return Some(&self.$field$(.$rest)*);
+            })+
+            None
         }
 
         fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &mut self.$field$(.$rest)*,)+
-                _ => return None,
-            })
+            $(if name == $crate::__private::name(stringify!($name)) {
+                return Some(&mut self.$field$(.$rest)*);
+            })+
+            None
         }
     };
 }
