@@ -249,6 +249,7 @@ def test_two_plugins_may_have_one_name(compile_counter):
         ("a b/C-v0", "a namespace consists of letters, digits, and the signs"),
         ("a/C", r"a name ends with its version, as in a/C-v0"),
         ("a:b/C-v0", "a namespace consists of letters, digits, and the signs"),
+        ("a.b/C-v0", "a namespace consists of letters, digits, and the signs _ -$"),
     ],
 )
 def test_ids_that_could_be_confused_are_refused(compile_counter, env_id, text):
