@@ -8,7 +8,8 @@ use serde::de::{DeserializeOwned, Error, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
-use crate::env::FLOAT32;
+/// A number that a `f32` can be.
+pub(crate) const FLOAT32: &str = "a number of float32, at most 3.4e38";
 
 /// The most characters of a value that an error shows.
 const SHOWN: usize = 60;

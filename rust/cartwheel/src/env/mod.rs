@@ -49,7 +49,6 @@ pub use either::Either;
 pub use floats::{Floats, FloatsRef};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
-pub(crate) use parameter::FLOAT32;
 pub use parameter::{Parameter, wrong};
 pub use render::{Frame, RenderMode};
 pub use shared::Shared;

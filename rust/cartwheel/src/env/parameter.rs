@@ -4,6 +4,7 @@ use cartwheel_core::{DType, Error};
 
 use super::cell::{Cell, bytes_of};
 use super::value::{ParameterArray, ParameterValue};
+use crate::options::FLOAT32;
 
 /// A type that a parameter may have: all numbers, `bool`, `String`, arrays and vectors of them,
 /// `Option` of them, and what an author adds.
@@ -44,9 +45,6 @@ pub trait Parameter {
 pub fn wrong(expected: &str, got: &ParameterValue) -> Error {
     Error::BadParameter(format!("must be {expected}, got {got}"))
 }
-
-/// A number that a `f32` can be.
-pub(crate) const FLOAT32: &str = "a number of float32, at most 3.4e38";
 
 /// The value of several numbers together.
 fn array<C: Cell>(numbers: &[C]) -> ParameterValue {
