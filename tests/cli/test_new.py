@@ -114,6 +114,8 @@ def test_a_repository_can_be_the_source(run, tmp_path):
         ("match", "'match' has a meaning in Rust"),
         ("test", "'test' has a meaning in Rust"),
         ("lambda", "'lambda' has a meaning in Python"),
+        ("env", "a type `Env`, .* such as 'my-env'"),
+        ("no-options", "a type `NoOptions`, which is that of another type of the crate"),
         ("random", "'random' has a meaning in Python"),
         ("numpy", "'numpy' is that of a package which the new one imports"),
         ("cartwheel", "'cartwheel' is that of a package"),
@@ -123,6 +125,14 @@ def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_written(tmp_path, n
     with pytest.raises(ValueError, match=text):
         new.write(tmp_path / name, new.path_source(ROOT))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_environment_has_the_name_of_a_type_that_the_template_uses():
+    text = (new._TEMPLATE / "src/lib.rs.in").read_text("utf-8")
+    imported = " ".join(re.findall(r"^use (.*);$", text, re.MULTILINE))
+    types = set(re.findall(r"[A-Z]\w+", imported)) | set(re.findall(r"pub struct (\w+)", text))
+    assert {"Env", "Options", "MyEnv"} < types
+    assert [name for name in types if not new._TYPE.fullmatch(name)] == ["MyEnv"]
 
 
 @pytest.mark.parametrize(

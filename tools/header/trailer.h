@@ -97,19 +97,26 @@ static inline void cartwheel_value_float(struct cartwheel_sink *value, double nu
     cartwheel_append(value, &number, 8);
 }
 
-/* Reads a parameter that is set to a float or an integer; returns 0 for another value. */
+/* Reads a parameter that is set to a float, `numpy.float32` too, or an integer; returns 0 for another
+   value. */
 static inline int cartwheel_read_number(const uint8_t *value, size_t len, double *number) {
     int64_t integer;
-    if (len != 9 || (value[0] != 3 && value[0] != 4)) {
-        return 0;
-    }
-    if (value[0] == 4) {
+    float single;
+    if (len == 9 && value[0] == 4) {
         memcpy(number, value + 1, 8);
         return 1;
     }
-    memcpy(&integer, value + 1, 8);
-    *number = (double)integer;
-    return 1;
+    if (len == 9 && value[0] == 3) {
+        memcpy(&integer, value + 1, 8);
+        *number = (double)integer;
+        return 1;
+    }
+    if (len == 6 && value[0] == 6 && value[1] == CARTWHEEL_FLOAT32) {
+        memcpy(&single, value + 2, 4);
+        *number = single;
+        return 1;
+    }
+    return 0;
 }
 
 /* Ends the info that began at `at`. */

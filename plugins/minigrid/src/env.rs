@@ -303,5 +303,5 @@ impl<L: Level> Env for MiniGrid<L> {
         Err(wrong(&wanted, &got))
     }
 
-    cartwheel::state! { progress, world }
+    cartwheel::state! { progress, world, through_walls }
 }

@@ -146,23 +146,24 @@ def page(env_id: str, width: int | None) -> str:
     limit, threshold = next(
         (limit, threshold) for name, limit, threshold, _ in native_envs() if name == env_id
     )
-    envs = NativeVectorEnv(env_id, 1)
-    envs.reset(seed=0)
-    parameters = [(name, _value(envs.get_attr(name)[0])) for name in envs.parameters]
-    facts = [
-        ("observation", _full(envs.single_observation_space)),
-        ("action", _full(envs.single_action_space)),
-        ("max_episode_steps", _number(limit)),
-        ("reward_threshold", _number(threshold)),
-        ("render_mode", ", ".join(map(repr, envs.metadata["render_modes"])) or "–"),
-    ]
-    envs.close()
+    facts = [("max_episode_steps", _number(limit)), ("reward_threshold", _number(threshold))]
+    parameters: list[tuple[str, str]] | None = None
+    try:
+        with NativeVectorEnv(env_id, 1) as envs:
+            envs.reset(seed=0)
+            parameters = [(name, _value(envs.get_attr(name)[0])) for name in envs.parameters]
+            modes = ", ".join(map(repr, envs.metadata["render_modes"])) or "–"
+            observation, action = envs.single_observation_space, envs.single_action_space
+            spaces = [("observation", _full(observation)), ("action", _full(action))]
+            facts = [*spaces, *facts, ("render_mode", modes)]
+    except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
+        facts.append(("spaces", f"cannot be made without keywords: {error}"))
     keywords, options = (
         [(one.name, _default(one), one.text) for one in several]
         for several in (describe_keywords(env_id), describe_reset_options(env_id))
     )
     native_id = registered_id(env_id)
-    sections: list[tuple[str, Sequence[Sequence[str]]]] = [
+    sections: list[tuple[str, Sequence[Sequence[str]] | None]] = [
         ("", facts),
         (f'keywords: cartwheel.make_vec("{native_id}", num_envs, name=value)', keywords),
         ("parameters: envs.set_attr(name, value); values after reset(seed=0)", parameters),
@@ -170,6 +171,8 @@ def page(env_id: str, width: int | None) -> str:
     ]
     lines = [native_id]
     for title, rows in sections:
+        if rows is None:
+            continue
         lines += ["", *_wrap(title, width)] if title else [""]
         lines += [f"  {line}" for line in _table(rows or [("none",)], width and width - 2)]
     more = "help(cartwheel.NativeVectorEnv) lists the keywords of all native environments."

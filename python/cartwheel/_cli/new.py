@@ -31,6 +31,8 @@ _RUST_NAME = re.compile(
     "mod|move|mut|override|priv|proc_macro|pub|ref|return|self|static|std|struct|super|test|trait|"
     "true|try|type|typeof|union|unsafe|unsized|use|virtual|where|while|yield"
 )
+#: Types that ``src/lib.rs`` has besides the environment.
+_TYPE = re.compile("Arc|Env|Error|Failure|NoOptions|Options|Result|Rng|Spaces?|Transition")
 #: Packages that the new one imports, directly or not.
 _IMPORTED = frozenset({"cartwheel", "cloudpickle", "gymnasium", "numpy", "typing_extensions"})
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -105,11 +107,10 @@ def write(folder: Path, source: str) -> None:
 
 def render(name: str, source: str) -> dict[str, str]:
     """Returns the text of each file of a crate, by its path within the folder."""
-    module = name.replace("-", "_")
     names = {
         "my-env": name,
-        "my_env": module,
-        "MyEnv": "".join(part.capitalize() for part in module.split("_")),
+        "my_env": name.replace("-", "_"),
+        "MyEnv": _type_of(name),
         "@source@": source,
         "dot-gitignore": ".gitignore",  # maturin leaves hidden files out of packages
     }
@@ -144,10 +145,20 @@ def check_name(name: str) -> None:
         raise ValueError(f"the name {name!r} has a meaning in Rust: choose another one")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names:
         raise ValueError(f"the name {name!r} has a meaning in Python: choose another one")
+    if _TYPE.fullmatch(_type_of(name)):
+        raise ValueError(
+            f"the name {name!r} makes the environment a type `{_type_of(name)}`, which is that of "
+            f"another type of the crate: choose another one, such as 'my-{name}'"
+        )
     if module in _IMPORTED:
         raise ValueError(
             f"the name {name!r} is that of a package which the new one imports: choose another one"
         )
+
+
+def _type_of(name: str) -> str:
+    """Returns the name of the environment's type in Rust."""
+    return "".join(part.capitalize() for part in name.replace("-", "_").split("_"))
 
 
 def git_source(url: str, commit: str | None) -> str:
@@ -189,7 +200,7 @@ def next_steps(folder: Path) -> str:
     """Returns the commands that test, build and show the environment."""
     name = folder.absolute().name
     module = name.replace("-", "_")
-    env_id = f"{module}/{''.join(part.capitalize() for part in module.split('_'))}-v0"
+    env_id = f"{module}/{_type_of(name)}-v0"
     return (
         f"wrote {folder}: the environment {env_id}, in src/lib.rs\n"
         f"  cd {shlex.quote(str(folder))}\n"

@@ -162,8 +162,11 @@ def _no_such_keyword(
 ) -> str:
     mujoco = MujocoBackend(env_id, {}) if is_mujoco(env_id) else None
     options = "" if mujoco is None else as_json(mujoco.options)
-    envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
-    attributes = envs.parameters()
+    try:
+        envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
+        attributes = envs.parameters()
+    except ValueError:  # it cannot be made without the keyword that is meant
+        attributes = []
     start = f"`{name}` is not a keyword of {env_id}"
     place = reset_advice(name, value)
     if place is not None:

@@ -94,6 +94,12 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
             is_read = cartwheel_read_number(sink.bytes, sink.len, &number);
             printf("%d %g\n", is_read, number);
             printf("%d\n", cartwheel_read_number(sink.bytes, 8, &number));
+            uint8_t scalar[6] = {{ 6, CARTWHEEL_FLOAT32 }}; // of NumPy
+            memcpy(scalar + 2, &(float){{ 0.25f }}, 4);
+            is_read = cartwheel_read_number(scalar, 6, &number);
+            printf("%d %g\n", is_read, number);
+            scalar[1] = CARTWHEEL_INT32;
+            printf("%d\n", cartwheel_read_number(scalar, 6, &number));
             return (int)cartwheel_fail(&sink, "") - 1;
         }}"#,
         stream.state[0], stream.state[1], stream.increment[0], stream.increment[1]
@@ -116,7 +122,49 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     infos.end(record);
     let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
     assert_eq!(rest[100].trim(), bytes.join(" "));
-    assert_eq!(rest[101..], ["1 -2.5", "1 -7", "0"]);
+    assert_eq!(rest[101..], ["1 -2.5", "1 -7", "0", "1 0.25", "0"]);
+}
+
+/// Fields are appended to tables and never moved: a plugin that was built before has them there.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn no_field_has_moved_since_it_was_added() {
+    macro_rules! fields {
+        ($type:ident: $($field:ident $at:literal)+) => {
+            $(assert_eq!(
+                offset_of!(abi::$type, $field),
+                $at,
+                concat!(stringify!($type), "::", stringify!($field))
+            );)+
+        };
+    }
+    fields!(Sink: struct_size 0 bytes 8 len 16 capacity 24 grow 32);
+    fields!(RandomStream: state 0 increment 16 half 32 has_half 36);
+    fields!(Space: kind 0 dtype 4 key 8 children 16 dimensions 24 shape 32 bounds 40 low 48 high 56);
+    fields!(Description: struct_size 0 observation 8 observation_nodes 16 action 24 action_nodes 32);
+    fields!(Description: parameters 40 num_parameters 48 render_modes 56 num_render_modes 64);
+    fields!(Description: action_floats 72 agents 80 num_agents 88);
+    fields!(Batch: struct_size 0 first 8 rows 16 next 24 commands 32 actions 40 observations 48);
+    fields!(Batch: rewards 56 terminations 64 truncations 72 streams 80 reset_options 88);
+    fields!(Batch: info_row 96 infos 104 error 112 action_dtypes 120);
+    fields!(Frame: struct_size 0 height 8 width 16 bytes 24);
+    fields!(Env: struct_size 0 id 8 default_options 16 max_episode_steps 24 block 28);
+    fields!(Env: reward_threshold 32 option_names 40 kind_new 48 kind_free 56 kind_describe 64);
+    fields!(Env: rows_new 72 rows_free 80 run 88 reset_options_new 96 reset_options_free 104);
+    fields!(Env: row_replace 112 parameter_get 120 parameter_set 128 row_save 136 row_load 144);
+    fields!(Env: row_render 152 reset_option_names 160);
+    fields!(Plugin: struct_size 0 major 8 minor 12 name 16 version 24 needs_minor 32 env_size 36);
+    fields!(Plugin: envs 40 num_envs 48);
+    // A space and a stream have no size of their own: nothing can be appended to them.
+    assert_eq!((size_of::<abi::Space>(), size_of::<abi::RandomStream>()), (64, 40));
+    assert_eq!([abi::OK, abi::FAILED, abi::PANICKED], [0, 1, 2]);
+    assert_eq!([abi::STEP, abi::RESET, abi::LEAVE, abi::SHOW], [0, 1, 2, 3]);
+    let kinds = [abi::BOX, abi::DISCRETE, abi::MULTI_DISCRETE, abi::MULTI_BINARY];
+    assert_eq!(kinds, [0, 1, 2, 3]);
+    assert_eq!([abi::TUPLE, abi::DICT, abi::TEXT], [4, 5, 6]);
+    assert_eq!([abi::BOOL, abi::INT8, abi::INT16, abi::INT32, abi::INT64], [0, 1, 2, 3, 4]);
+    assert_eq!([abi::UINT8, abi::UINT16, abi::UINT32, abi::UINT64], [5, 6, 7, 8]);
+    assert_eq!([abi::FLOAT32, abi::FLOAT64], [10, 11]);
 }
 
 #[test]

@@ -183,7 +183,7 @@ impl Env for Maze {
         Ok(())
     }
 
-    cartwheel::state! { cells, position, stuck, path }
+    cartwheel::state! { walls, cells, position, stuck, path }
     cartwheel::parameters! { walls: walls, position: position }
 }
 

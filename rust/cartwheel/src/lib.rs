@@ -122,7 +122,7 @@
 //!
 //!     fn info(&self) {}
 //!
-//!     cartwheel::state! { position } // saves and loads
+//!     cartwheel::state! { length, position } // saves and loads
 //!     cartwheel::parameters! { length: length } // `get_attr`, `set_attr`
 //! }
 //!
@@ -201,7 +201,7 @@ pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorErr
 /// Names for the macros of this crate. No other code should use them.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};
+    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read, name};
     pub use crate::options::{AsJson, NotJson, one_line, parse};
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};

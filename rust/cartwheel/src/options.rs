@@ -3,10 +3,13 @@
 use std::fmt::Debug;
 
 use cartwheel_core::Error as EnvError;
-use serde::de::value::Error as Stop;
-use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::de::value::{Error as Stop, MapDeserializer, SeqDeserializer};
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
+
+/// A number that a `f32` can be.
+pub(crate) const FLOAT32: &str = "a number of float32, at most 3.4e38";
 
 /// The most characters of a value that an error shows.
 const SHOWN: usize = 60;
@@ -22,7 +25,7 @@ pub fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
     }
     // Values have no lines and columns, which would be those of JSON that the caller never wrote.
     let value: Value = serde_json::from_str(json).map_err(EnvError::bad_options)?;
-    T::deserialize(&value).map_err(|error| {
+    T::deserialize(Finite(&value)).map_err(|error| {
         EnvError::BadOptions(match &value {
             Value::Object(options) => wrong_option::<T>(options, &error),
             _ => error.to_string(),
@@ -123,24 +126,96 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
     let text = error.to_string();
     let is_alone_wrong = |entry: &(&String, &Value)| {
         let alone = Map::from_iter([(entry.0.clone(), entry.1.clone())]);
-        T::deserialize(Value::Object(alone)).is_err()
+        T::deserialize(Finite(&Value::Object(alone))).is_err()
     };
     let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
     match (options.iter().find(is_alone_wrong), expected) {
         (Some((name, value)), Some((_, expected))) => {
             let expected = match expected {
                 "f32" | "f64" => "a number",
-                "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-                "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+                "i8" => "a whole number from -128 to 127",
+                "i16" => "a whole number from -32768 to 32767",
+                "i32" => "a whole number from -2147483648 to 2147483647",
+                "i64" | "isize" => "a whole number",
+                "u8" => "a whole number from 0 to 255",
+                "u16" => "a whole number from 0 to 65535",
+                "u32" => "a whole number from 0 to 4294967295",
+                "u64" | "usize" => "a whole number that is not negative",
                 "a boolean" => "True or False",
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
-                "fewer elements in array" => "a shorter list",
+                other if other.ends_with(" in sequence") => "a shorter list",
                 other => other,
             };
             format!("`{name}` must be {expected}, got {}", shown(value))
         }
         _ => text,
+    }
+}
+
+/// Options whose numbers are finite in the types that take them: serde would make a `f32` of `1e40`
+/// infinite, and JSON has no infinity.
+#[derive(Clone, Copy)]
+struct Finite<'v>(&'v Value);
+
+impl<'de> Deserializer<'de> for Finite<'de> {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(parts) => {
+                SeqDeserializer::new(parts.iter().map(Finite)).deserialize_any(visitor)
+            }
+            Value::Object(parts) => {
+                let parts = parts.iter().map(|(name, part)| (name.as_str(), Finite(part)));
+                MapDeserializer::new(parts).deserialize_any(visitor)
+            }
+            other => other.deserialize_any(visitor),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "to see what becomes of it")]
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0.as_f64() {
+            Some(number) if (number as f32).is_infinite() => {
+                Err(Error::invalid_value(Unexpected::Float(number), &FLOAT32))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, serde_json::Error> for Finite<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -203,7 +278,7 @@ macro_rules! options {
 
                 let options = <Self as ::core::default::Default>::default();
                 ::std::vec![$($crate::OptionDoc {
-                    name: stringify!($field),
+                    name: $crate::__private::name(stringify!($field)),
                     default: $crate::__private::AsJson(&options.$field).json(),
                     text: $crate::__private::one_line(
                         concat!($($crate::__comment!($($field_meta)*),)* ""),

@@ -211,6 +211,17 @@ def test_parameters_are_read_and_set(make_envs):
     assert envs.get_attr("reward") == (1, 2.5, 3)
 
 
+def test_integers_of_64_bits_are_read_and_set(make_envs):
+    envs = make_envs(env_id="test_plugin/Teller-v0")
+    for value in (0, 2**63 - 1, 2**63, 2**64 - 1):
+        envs.set_attr("salt", value)
+        assert envs.get_attr("salt") == (value,) * 3
+        envs.set_attr("salt", list(envs.get_attr("salt")))
+    with pytest.raises(OverflowError, match="`salt` is too large for 64 bits: 184467440737095516"):
+        envs.set_attr("salt", 2**64)
+    assert envs.get_attr("salt") == (2**64 - 1,) * 3
+
+
 def test_options_of_a_reset_reach_only_that_reset(make_envs):
     envs = make_envs()
     mask = np.array([True, False, True])

@@ -10,7 +10,7 @@ import pytest
 
 import cartwheel
 from cartwheel._cartwheel import native_envs
-from cartwheel._cli.envs import unknown
+from cartwheel._cli.envs import page, unknown
 
 ROOT = Path(__file__).parents[3]
 IDS = [
@@ -191,6 +191,19 @@ def test_an_environment_that_cannot_draw_is_not_told_to_pass_a_render_mode(make_
         assert envs.render() == (None, None)
 
 
+@pytest.mark.usefixtures("plugin")
+def test_the_page_of_an_environment_that_cannot_be_made_says_why_and_has_its_keywords():
+    text = page("test_plugin/Faulty-v0", None)
+    assert "cannot be made" not in text
+    text = page("test_plugin/Misfit-v0", None)
+    reason = "test_plugin/Misfit-v0: the observation type sees"
+    assert f"cannot be made without keywords: {reason}" in text
+    assert 'keywords: cartwheel.make_vec("test_plugin/Misfit-v0", num_envs, name=value)' in text
+    assert "parameters" not in text
+    with pytest.raises(TypeError, match="`color` is not a keyword of test_plugin/Misfit-v0"):
+        cartwheel.NativeVectorEnv("test_plugin/Misfit-v0", 1, color=3)
+
+
 def test_an_id_that_a_loaded_package_lacks_gets_those_that_it_has(counter):
     package = counter.partition("/")[0]
     assert f"; {package} has {counter}" in unknown(f"{package}/Maze-v7")
@@ -236,6 +249,7 @@ def test_two_plugins_may_have_one_name(compile_counter):
         ("a b/C-v0", "a namespace consists of letters, digits, and the signs"),
         ("a/C", r"a name ends with its version, as in a/C-v0"),
         ("a:b/C-v0", "a namespace consists of letters, digits, and the signs"),
+        ("a.b/C-v0", "a namespace consists of letters, digits, and the signs _ -$"),
     ],
 )
 def test_ids_that_could_be_confused_are_refused(compile_counter, env_id, text):

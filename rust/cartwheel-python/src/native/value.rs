@@ -35,10 +35,14 @@ fn write(
     } else if let Ok(flag) = value.cast::<PyBool>() {
         writer.bool(flag.is_true());
     } else if value.is_instance_of::<PyInt>() {
-        let int = value.extract().map_err(|_| {
-            PyOverflowError::new_err(format!("`{name}` is too large for 64 bits: {value}"))
-        });
-        writer.int(int?);
+        if let Ok(int) = value.extract() {
+            writer.int(int);
+        } else if let Ok(int) = value.extract::<u64>() {
+            writer.scalar(DType::U64, &int.to_ne_bytes());
+        } else {
+            let text = format!("`{name}` is too large for 64 bits: {value}");
+            return Err(PyOverflowError::new_err(text));
+        }
     } else if value.is_instance_of::<PyFloat>() {
         writer.float(value.extract()?);
     } else if value.is_instance_of::<PyString>() {

@@ -178,7 +178,7 @@ macro_rules! info {
             #[inline]
             fn write<B: $crate::Buffer>(&self, writer: &mut $crate::InfoWriter<B>) {
                 $(if $crate::InfoValue::is_there(&self.$key) {
-                    writer.key(::core::stringify!($key));
+                    writer.key(const { $crate::__private::name(::core::stringify!($key)) });
                     $crate::InfoValue::write(&self.$key, writer);
                 })+
             }

@@ -275,6 +275,12 @@ pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
 /// Neighboring rows, as [`Env::step_block`] takes them.
 pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
 
+/// The name of an identifier; `r#type`, as a word of Rust is written, is named `type`.
+#[doc(hidden)]
+pub const fn name(ident: &'static str) -> &'static str {
+    if let [b'r', b'#', ..] = ident.as_bytes() { ident.split_at(2).1 } else { ident }
+}
+
 /// No options: any keyword is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,6 +4,7 @@ use cartwheel_core::{DType, Error};
 
 use super::cell::{Cell, bytes_of};
 use super::value::{ParameterArray, ParameterValue};
+use crate::options::FLOAT32;
 
 /// A type that a parameter may have: all numbers, `bool`, `String`, arrays and vectors of them,
 /// `Option` of them, and what an author adds.
@@ -82,7 +83,7 @@ impl Parameter for f32 {
         ParameterValue::Float32(*self)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "as in NumPy")]
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is wanted")]
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         if let ParameterValue::Float32(float) = value {
             *self = float;
@@ -90,7 +91,11 @@ impl Parameter for f32 {
         }
         let mut wide = 0.0_f64;
         wide.set(value)?;
-        *self = wide as f32;
+        let rounded = wide as f32;
+        if rounded.is_infinite() && wide.is_finite() {
+            return Err(wrong(FLOAT32, &wide.get()));
+        }
+        *self = rounded;
         Ok(())
     }
 
@@ -266,21 +271,21 @@ fn element(at: usize, error: &Error) -> Error {
 macro_rules! parameters {
     ($($name:ident: $field:ident $(. $rest:tt)*),+ $(,)?) => {
         fn parameters() -> &'static [&'static str] {
-            &[$(stringify!($name)),+]
+            const { &[$($crate::__private::name(stringify!($name))),+] }
         }
 
         fn parameter(&self, name: &str) -> Option<&dyn $crate::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &self.$field$(.$rest)*,)+
-                _ => return None,
-            })
+            $(if name == $crate::__private::name(stringify!($name)) {
+                return Some(&self.$field$(.$rest)*);
+            })+
+            None
         }
 
         fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &mut self.$field$(.$rest)*,)+
-                _ => return None,
-            })
+            $(if name == $crate::__private::name(stringify!($name)) {
+                return Some(&mut self.$field$(.$rest)*);
+            })+
+            None
         }
     };
 }

@@ -8,7 +8,7 @@
 //! | [`Floats`](super::Floats) | a `Box` of `float32`, whose actions may be `float64` | `&mut [f32]` | [`FloatsRef`](super::FloatsRef) | itself |
 //! | [`Either<A, B>`](super::Either) | that of `A` or that of `B`, as the options decide; only of observations | `Either` of both | `Either` of both | `Either` of both |
 //! | [`Text`](super::Text) | `Text`, only of observations | [`TextMut`](super::TextMut) | `&str` | `String` |
-//! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
+//! | `(i64, [f32; 2])`, up to twelve | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
 //! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references | the type itself |
 //!
 //! Nothing is copied: the references point at the row's place in the batch. Only who steps
@@ -323,9 +323,14 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4);
 view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
 view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
 
-/// Makes a view with named parts, for `Dict` spaces: a part sees the key of its name. The parts are
-/// in the order of the keys, which is alphabetic.
+/// Makes a view with up to twelve named parts, for `Dict` spaces: a part sees the key of its name.
+/// The parts are in the order of the keys, which is alphabetic. A key that is a word of Rust is written
+/// `r#move`, here and in the other macros.
 ///
 /// The three names are the view, which is an owned row too; one row for writing; and one row for
 /// reading. The columns of many rows are a tuple, in the order of the parts.
@@ -386,7 +391,10 @@ macro_rules! view {
 
             fn wanted() -> $crate::__private::Wanted {
                 $crate::__private::Wanted::Dict(::std::vec![
-                    $((::core::stringify!($part), <$type as $crate::View>::wanted())),+
+                    $((
+                        $crate::__private::name(::core::stringify!($part)),
+                        <$type as $crate::View>::wanted(),
+                    )),+
                 ])
             }
 

@@ -94,7 +94,8 @@ pub const CHECKS: &[&str] = &[
 ///   two patterns in turn, so that an element that is never or not always written shows.
 /// * `infos`: every value can be read, and a key has one type.
 /// * `blocks`: `step_block` equals `step` to the last bit, and leaves rows alone that do not run.
-/// * `states`: rows go on alike from a saved state, in another environment too.
+/// * `states`: rows go on alike from a saved state, in another environment too, with the parameters
+///   that were set.
 /// * `parameters`: setting a parameter to its own value changes nothing.
 /// * `recovers`: a reset after a step with an action outside of the space, whatever that led to,
 ///   begins as any other.

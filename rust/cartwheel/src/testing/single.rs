@@ -7,7 +7,7 @@ use super::error::{Finding, fail};
 use super::life::{Single, compare, saved};
 use super::subject::Subject;
 use super::values::outside;
-use crate::env::{Arrays, Env, View};
+use crate::env::{Arrays, Env, ParameterValue, View};
 
 /// Moments of a life at which its state is saved.
 const SAVED: [usize; 4] = [0, 1, STEPS / 2, STEPS - 3];
@@ -157,10 +157,11 @@ pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     Ok(())
 }
 
+const COMPLETE: &str = "`save` must write everything that steps, resets, observations and infos \
+     depend on, and `load` must restore all of it: name every field in `state!`.";
+
 /// A row goes on alike from a saved state, in an environment that did something else before.
 pub(super) fn states<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    const REMEDY: &str = "`save` must write everything that steps, resets, observations and infos \
-         depend on, and `load` must restore all of it: name every field in `state!`.";
     if !E::SAVES {
         return Ok(());
     }
@@ -177,21 +178,70 @@ pub(super) fn states<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
         let mut other = Single::new(subject, 99)?;
         other.live(&subject.actions(4), 0..STEPS / 3)?;
         if let Err(failure) = other.env.load(&state) {
-            return fail(format!("`load` refuses what `save` wrote: {failure}"), REMEDY);
+            return fail(format!("`load` refuses what `save` wrote: {failure}"), COMPLETE);
         }
         if saved(&other.env) != state {
-            return fail(format!("`save` after `load` differs (before step {moment})"), REMEDY);
+            return fail(format!("`save` after `load` differs (before step {moment})"), COMPLETE);
         }
         if other.observed(0) != shown {
-            return fail(format!("`load` shows another observation (step {moment})"), REMEDY);
+            return fail(format!("`load` shows another observation (step {moment})"), COMPLETE);
         }
         (other.rng, other.steps, other.over) = (rng, steps, false);
         let life = other.live(&actions, moment..STEPS)?;
-        compare(&life, &expected, &subject.names, REMEDY, |field, at| {
+        compare(&life, &expected, &subject.names, COMPLETE, |field, at| {
             format!("{field} differs {} events after a state was loaded", at + 1)
         })?;
     }
+    E::parameters().iter().try_for_each(|name| keeps_parameter(subject, name))
+}
+
+/// A saved state has a parameter that was set, as far as another value of it can be guessed.
+fn keeps_parameter<E: Env>(subject: &Subject<E>, name: &str) -> Result<(), Finding> {
+    let begun = || {
+        let mut single = Single::new(subject, 3)?;
+        single.reset().map(|_| single.env)
+    };
+    // As text: a value that is NaN equals itself there.
+    let get = |env: &E| env.parameter(name).map(|own| format!("{:?}", own.get()));
+    let present = begun()?.parameter(name).map(crate::Parameter::get);
+    for value in present.iter().flat_map(others) {
+        let mut env = begun()?;
+        let set = catch_unwind(AssertUnwindSafe(|| {
+            let set = env.parameter_mut(name)?.set(value).and_then(|()| env.check_parameter(name));
+            env.parameters_changed();
+            set.ok()
+        }));
+        let Ok(Some(())) = set.map_err(crate::table::forget) else { continue };
+        let mut other = subject.make()?;
+        if let Err(failure) = other.load(&saved(&env)) {
+            let seen =
+                format!("`load` refuses what `save` wrote after {name:?} was set: {failure}");
+            return fail(seen, COMPLETE);
+        }
+        if get(&other) != get(&env) {
+            let seen = format!("a loaded state does not have the parameter {name:?} that was set");
+            return fail(seen, COMPLETE);
+        }
+    }
     Ok(())
+}
+
+/// Values near this one, which a parameter may take or refuse.
+fn others(value: &ParameterValue) -> Vec<ParameterValue> {
+    use ParameterValue as V;
+    match value {
+        V::Bool(flag) => vec![V::Bool(!flag)],
+        V::Int(int) => vec![V::Int(int.wrapping_sub(1)), V::Int(int.wrapping_add(1))],
+        V::Float(float) => vec![V::Float(float / 2.0), V::Float(float + 0.25)],
+        V::Float32(float) => vec![V::Float32(float / 2.0), V::Float32(float + 0.25)],
+        other => {
+            let parts = other.parts().unwrap_or_default();
+            let Some((first, rest)) = parts.split_first() else { return Vec::new() };
+            let list =
+                |first| V::List(std::iter::once(first).chain(rest.iter().cloned()).collect());
+            others(first).into_iter().map(list).collect()
+        }
+    }
 }
 
 /// Parameters are there, can be set to what they are, and this changes nothing.

@@ -32,6 +32,11 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::BlockDiffers, "blocks", "alone"),
     (Defect::BlockTouchesOthers, "blocks", "of row 3 of 4, which did not run, differs"),
     (Defect::SavesLess, "states", "`load` shows another observation"),
+    (
+        Defect::SavesNoParameter,
+        "states",
+        "a loaded state does not have the parameter \"speed\" that was set",
+    ),
     (Defect::RefusesState, "states", "`load` refuses what `save` wrote: bad state"),
     (Defect::ParameterDrifts, "parameters", "parameter \"speed\" was set to"),
     (

@@ -10,6 +10,8 @@ mod either;
 mod faults;
 mod floats;
 mod maze;
+#[cfg(feature = "engine")]
+mod names;
 mod rows;
 #[cfg(feature = "engine")]
 mod silent_panics;

@@ -224,6 +224,7 @@ fn parameters_of_every_type_are_read_and_set() {
         ("small", V::Int(128), "must be an integer from -128 to 127, got 128"),
         ("large", V::Int(-1), "must be an integer from 0 to 18446744073709551615, got -1"),
         ("small", V::Float(1.0), "must be an integer, got 1.0"),
+        ("single", V::Float(1e40), "must be a number of float32, at most 3.4e38, got 1e40"),
         ("double", text("1"), "must be a number, got '1'"),
         ("text", V::None, "must be text, got None"),
         ("numbers", ints(&[1, -1]), "element 1 must be an integer from 0 to 65535, got -1"),

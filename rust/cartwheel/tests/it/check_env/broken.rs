@@ -33,6 +33,7 @@ pub(crate) enum Defect {
     BlockDiffers,
     BlockTouchesOthers,
     SavesLess,
+    SavesNoParameter,
     RefusesState,
     ParameterDrifts,
     ParameterRefused,
@@ -300,7 +301,8 @@ impl Env for Broken {
     fn save(&self, state: &mut Vec<u8>) {
         state.extend(self.steps.to_le_bytes());
         state.extend(self.episodes.to_le_bytes());
-        state.extend(self.speed.0.to_le_bytes());
+        let is_lost = self.defect == Defect::SavesNoParameter;
+        state.extend(if is_lost { 0.25 } else { self.speed.0 }.to_le_bytes());
         state.extend(self.seen.get().to_le_bytes());
         if self.defect != Defect::SavesLess {
             state.extend(self.position.to_le_bytes());

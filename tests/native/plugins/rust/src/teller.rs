@@ -26,6 +26,8 @@ const MOST: u8 = 6;
 pub(crate) struct Teller {
     letters: String,
     goal: u8,
+    /// Any number of 64 bits, without an effect.
+    salt: u64,
 }
 
 impl Teller {
@@ -54,7 +56,7 @@ impl Env for Teller {
     }
 
     fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
-        Ok(Self { letters: String::new(), goal: 1 })
+        Ok(Self { letters: String::new(), goal: 1, salt: u64::MAX })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
@@ -79,5 +81,6 @@ impl Env for Teller {
 
     fn info(&self) {}
 
-    cartwheel::state! { letters, goal }
+    cartwheel::state! { letters, goal, salt }
+    cartwheel::parameters! { salt: salt }
 }

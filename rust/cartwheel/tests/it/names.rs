@@ -1,0 +1,151 @@
+//! Names that are words of Rust, dictionaries of many keys, and numbers that a type cannot hold.
+
+use std::sync::Arc;
+
+use cartwheel::testing::check_env;
+use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
+use cartwheel_abi as abi;
+
+use crate::support::{HostKind, HostRows, find, shown, shown_info};
+
+cartwheel::options! {
+    struct Options {
+        /// Steps of an episode.
+        r#loop: u8 = 3,
+        /// A number of each step.
+        single: f32 = 0.5,
+        /// Two such numbers.
+        pair: [f32; 2] = [0.0, 1.0],
+        /// One, or none.
+        maybe: Option<f32>,
+    }
+}
+
+cartwheel::view! {
+    struct Seen, SeenMut, SeenRef {
+        b01: i64,
+        b02: i64,
+        b03: i64,
+        b04: i64,
+        b05: i64,
+        b06: i64,
+        b07: i64,
+        b08: i64,
+        b09: i64,
+        r#move: i64,
+        other: i64,
+        r#type: [f32; 1],
+    }
+}
+
+cartwheel::info! {
+    struct Report {
+        r#type: i64,
+    }
+}
+
+struct Words {
+    steps: i64,
+    last: u8,
+    single: f32,
+}
+
+impl Env for Words {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = Seen;
+    type Info = Report;
+    type Shared = ();
+
+    fn spaces(_: &Options, (): &()) -> Spaces {
+        let number = || Space::discrete(300);
+        let mut parts: Vec<_> = (1..=9).map(|at| (format!("b{at:02}"), number())).collect();
+        let any = Space::float_box(&[f64::NEG_INFINITY], &[f64::INFINITY]);
+        let named = [("move", number()), ("other", number()), ("type", any)];
+        parts.extend(named.map(|(key, part)| (key.to_owned(), part)));
+        let observation = Space::Dict(parts);
+        Spaces { observation, action: Space::discrete(2) }
+    }
+
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
+        let single = options.single + options.pair[0] + options.maybe.unwrap_or(0.0);
+        Ok(Self { steps: 0, last: options.r#loop, single })
+    }
+
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        self.steps = 0;
+        Ok(())
+    }
+
+    fn step(&mut self, _: i64, _: &mut Rng) -> Result<Transition, Failure> {
+        self.steps += 1;
+        let terminated = self.steps >= self.last.into();
+        Ok(Transition { reward: 0.0, terminated, truncated: false })
+    }
+
+    fn observe(&self, seen: SeenMut<'_>) {
+        for place in [
+            seen.b01, seen.b02, seen.b03, seen.b04, seen.b05, seen.b06, seen.b07, seen.b08,
+            seen.b09,
+        ] {
+            *place = 0;
+        }
+        (*seen.r#move, *seen.other, *seen.r#type) = (self.steps, 0, [self.single]);
+    }
+
+    fn info(&self) -> Report {
+        Report { r#type: self.steps }
+    }
+
+    cartwheel::state! { steps, last, single }
+    cartwheel::parameters! { r#match: last, single: single }
+}
+
+cartwheel::table! {
+    static PLUGIN { "names/Words-v0" => Words }
+}
+
+#[test]
+fn words_of_rust_are_names_without_a_prefix() {
+    let kind = HostKind::new(find(&PLUGIN, "names/Words-v0"), r#"{"loop": 2}"#).unwrap();
+    assert_eq!(kind.parameters, ["match", "single"]);
+    let Space::Dict(parts) = &kind.spaces.observation else { panic!("a dictionary") };
+    assert_eq!(parts.iter().map(|(key, _)| key.as_str()).nth(9), Some("move"));
+    let mut rows = HostRows::new(&kind, 1).unwrap();
+    rows.all(abi::RESET);
+    rows.all(abi::STEP);
+    assert_eq!(rows.observations.leaf(9), 1_i64.to_ne_bytes());
+    let infos: Vec<_> = rows.take_infos().iter().map(|(_, info)| shown_info(info)).collect();
+    assert_eq!(infos, ["type: Int(0)", "type: Int(1)"]);
+    assert_eq!(shown(&rows.get(0, "match").unwrap()), "Int(2)");
+    let mut five = cartwheel::InfoWriter::new();
+    five.int(5);
+    rows.set(0, "match", five.stream()).unwrap();
+    assert_eq!(shown(&rows.get(0, "match").unwrap()), "Int(5)");
+}
+
+#[test]
+fn the_test_kit_knows_the_names() {
+    check_env::<Words>(Options::default()).unwrap();
+}
+
+#[test]
+fn numbers_that_the_type_of_an_option_cannot_hold_are_refused_with_what_it_can() {
+    let error = |options: &str| {
+        HostKind::new(find(&PLUGIN, "names/Words-v0"), options).map(|_| ()).unwrap_err()
+    };
+    let single = "must be a number of float32, at most 3.4e38, got";
+    assert_eq!(error(r#"{"single": 1e40}"#), format!("`single` {single} 1e+40"));
+    assert_eq!(error(r#"{"single": -3.5e38}"#), format!("`single` {single} -3.5e+38"));
+    assert_eq!(error(r#"{"maybe": 1e39}"#), format!("`maybe` {single} 1e+39"));
+    assert_eq!(error(r#"{"pair": [1, 1e39]}"#), format!("`pair` {single} [1,1e+39]"));
+    assert_eq!(error(r#"{"pair": [1, 2, 3]}"#), "`pair` must be a shorter list, got [1,2,3]");
+    assert_eq!(error(r#"{"pair": [1]}"#), "`pair` must be an array of length 2, got [1]");
+    let byte = "`loop` must be a whole number from 0 to 255, got";
+    assert_eq!(error(r#"{"loop": 256}"#), format!("{byte} 256"));
+    assert_eq!(error(r#"{"loop": -1}"#), format!("{byte} -1"));
+    for fine in [r#"{"single": 3.4e38}"#, r#"{"maybe": null}"#, r#"{"pair": [1, 2.5]}"#] {
+        HostKind::new(find(&PLUGIN, "names/Words-v0"), fine).unwrap();
+    }
+}
