@@ -269,12 +269,14 @@ def test_a_reward_of_size_one_survives_the_autoreset(build):
     assert [envs.step([0, 0])[1].tolist() for _ in range(4)] == [[2.5, 2.5], [0, 0]] * 2
 
 
-@pytest.mark.parametrize("reward", [np.zeros(2), [1.0, 2.0], "high", {}, 1j], ids=repr)
+@pytest.mark.parametrize(
+    "reward", [np.zeros(2), np.array(["high"]), [1.0, 2.0], "high", {}, 1j], ids=repr
+)
 def test_a_reward_that_is_not_a_number_is_an_error_of_its_row(build, reward):
     envs = build(scalar_puppets(3))
     envs.reset()
     envs.set_attr("frame", [(OBS, value, False, False, {}) for value in (0.5, reward, 1.0)])
-    with pytest.raises((TypeError, ValueError)) as failure:
+    with pytest.raises((TypeError, ValueError), match="a reward must be a number, got ") as failure:
         envs.step([0] * 3)
     assert_names_row(failure.value, 1)
     envs.reset()

@@ -2,7 +2,7 @@
 
 use cartwheel_core::AutoresetMode;
 
-use super::kind::{FAILED, RESET};
+use super::kind::{FAILED, RESET, SHOWN};
 use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
 use super::slot::Slot;
@@ -51,7 +51,8 @@ impl ObservationNormalizer {
     /// Observations of steps are new, except where the environment failed or the row was left alone.
     /// The true observation of a place that ended an episode is its final one, if that is known. It
     /// is normalized into `normalized_finals`, or what the row last showed if the environment
-    /// failed.
+    /// failed. The place itself shows the first observation of the next episode, which is new, unless
+    /// the row is left alone.
     ///
     /// # Panics
     ///
@@ -87,7 +88,7 @@ impl ObservationNormalizer {
                 }
                 number += 1;
             }
-            if has_ended || (kind == RESET && !counted(kind)) {
+            if (has_ended && kind != SHOWN) || (kind == RESET && !counted(kind)) {
                 self.later.push(place);
             } else if counted(kind) {
                 gathered.extend_from_slice(&observations[row(place)]);
@@ -263,7 +264,7 @@ fn write<T: Copy + Into<f64>, R: Room>(numbers: &[T], mean: &[f64], scale: &[f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{SHOWN, TRANSITION};
+    use super::super::kind::TRANSITION;
     use super::*;
 
     /// Normalizes a batch of all rows and returns the final observations.
@@ -337,6 +338,18 @@ mod tests {
         assert_eq!(finals, before.shown[2..4]);
         assert_eq!(to.moments.count.to_bits(), (before.moments.count + 1.0).to_bits());
         assert_eq!(to.shown[..2], before.shown[..2]);
+    }
+
+    #[test]
+    fn a_row_whose_episode_ended_and_that_shows_no_next_one_counts_its_last_observation_alone() {
+        let mut to = ObservationNormalizer::new(2, 1, 1e-8, AutoresetMode::SameStep);
+        step(&mut to, &[RESET; 2], &[1.0, 2.0], (&[], &[], &[]));
+        let mut other = to.clone();
+        let ends = (&[0][..], &[0][..], &[3.0][..]);
+        let finals = step(&mut to, &[SHOWN, TRANSITION], &[0.0, 4.0], ends);
+        step(&mut other, &[TRANSITION; 2], &[3.0, 4.0], (&[], &[], &[]));
+        assert_eq!((&finals[..], &to.moments), (&other.shown[..1], &other.moments));
+        assert_eq!(to.shown[1..], other.shown[1..]);
     }
 
     #[test]

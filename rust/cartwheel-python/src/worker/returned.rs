@@ -2,7 +2,7 @@
 
 use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
 
@@ -59,9 +59,18 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
                 "a reward must be a number, got an array of shape {shape:?}"
             )));
         }
-        return array.call_method0(intern!(reward.py(), "item"))?.extract();
+        return number(&array.call_method0(intern!(reward.py(), "item"))?);
     }
-    reward.extract()
+    reward.extract().map_err(|error| no_number(reward, error))
+}
+
+/// The error for a reward that is not a number; one of its own `__float__` stays.
+#[cold]
+fn no_number(reward: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(reward.py()) {
+        return error;
+    }
+    PyTypeError::new_err(format!("a reward must be a number, got {}", reward.get_type()))
 }
 
 /// A reward of several objectives: an array, or a list, of as many numbers as `into` has.
