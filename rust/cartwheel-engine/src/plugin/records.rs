@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::info::{InfoReader, RecordKind};
 
 /// Checks the records of `stream` from offset `from` on: their rows are within `rows`, in order, one
-/// record each.///
+/// record each.
+///
 /// # Errors
 ///
 /// A fault of the stream.
