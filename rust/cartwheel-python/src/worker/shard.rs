@@ -130,14 +130,13 @@ impl PyShard {
 
     /// Runs `task` on every row; the error is one that does not belong to a single row.
     fn run_rows(&mut self, py: Python<'_>, task: &mut Task<'_>) -> PyResult<()> {
-        let rows = task.rows.clone();
         let (actions, resets) = match task.op {
             // The environments were called already, and their rows wait for places.
             _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
             }
-            Op::Step => (self.actions_in_memory(py, &task.actions, &rows)?, None),
+            Op::Step => (self.actions_in_memory(py, &task.actions, task.own_rows())?, None),
             _ => {
                 let resets = self.worker.bind(py).call_method0(intern!(py, "receive_reset"))?;
                 (None, Some(resets.cast_into::<PyList>()?))
@@ -224,17 +223,19 @@ impl PyShard {
         }
     }
 
-    /// The actions of rows whose space has a fixed shape. There are none for a worker that replaces
-    /// a dead one whose actions arrived through the channel: all of its rows are lost and restart.
+    /// The actions of rows whose space has a fixed shape, where one of the rows needs its action. Rows
+    /// that lost their environments are reset instead; those of the dead worker may have arrived
+    /// through its channel, and are nowhere now.
     fn actions_in_memory<'py>(
         &mut self,
         py: Python<'py>,
         area: &ActionRows<'_>,
-        rows: &Range<usize>,
+        own: Range<usize>,
     ) -> PyResult<Option<Actions<'py>>> {
-        if self.actions.opaque > 0 {
+        if self.lost[own].iter().all(|lost| *lost) {
             return Ok(None);
         }
+        let rows = &area.rows();
         let (leaves, known) = (&self.actions.leaves, &mut self.known_actions);
         Actions::load(py, leaves, known, area, rows).map(Some)
     }
@@ -279,7 +280,7 @@ impl PyShard {
             Op::Step if queued.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (RowRequest::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
-            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, &queued.rows)?),
+            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, row..row + 1)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
                 (RowRequest::from_reset(&how), None)
