@@ -515,15 +515,16 @@ class Worker:
         draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
         return self._drawing if draws else contextlib.nullcontext()
 
-    def answer_failed(self, error: BaseException) -> None:
-        """Answers the present control call with an error that no environment raised."""
+    def answer_failed(self, error: BaseException) -> Any:
+        """Packs an error that no environment raised as the answer to the present control call."""
         self._answer = [Fault.from_exception(self.first_row, error, is_remote=self.is_remote)]
+        return self.pack_answer()
 
-    def send_answer(self) -> None:
-        """Sends the kept answers; an answer that cannot be sent becomes a fault."""
+    def pack_answer(self) -> Any:
+        """Packs the kept answers; an answer that cannot be sent becomes a fault."""
         answers, self._answer = self._answer, []
         try:
-            message = self.channel.pack(answers)
+            return self.channel.pack(answers)
         except Exception:
             for at, answer in enumerate(answers):
                 try:
@@ -534,19 +535,17 @@ class Worker:
                     answers[at] = Fault.from_exception(
                         self.first_row + at, error, is_remote=self.is_remote
                     )
-            message = self.channel.pack(answers)
-        self.channel.announce(message)
+            return self.channel.pack(answers)
 
-    def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
-        """Sends the exceptions of a task."""
-        described = [
-            Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults
-        ]
-        self.channel.announce(self.channel.pack(described))
+    def pack_faults(self, faults: list[tuple[int, BaseException]]) -> Any:
+        """Packs the exceptions of a task."""
+        return self.channel.pack(
+            [Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults]
+        )
 
-    def send_rest(self, stream: bytes | None) -> None:
-        """Sends infos that did not fit into shared memory; ``None`` if they are lost."""
-        self.channel.announce(self.channel.pack(stream))
+    def pack_rest(self, stream: bytes | None) -> Any:
+        """Packs infos that do not fit into shared memory; ``None`` if they are lost."""
+        return self.channel.pack(stream)
 
     def close(self) -> None:
         """Closes every environment; an exception is logged, and the others are still closed."""
