@@ -127,8 +127,8 @@ class _Worker(Protocol):
     def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
         """Restores a row; returns its place in the episode and its observation, if it has one."""
 
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
-        """Saves a row for the answer of the present control call."""
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> bool:
+        """Saves a row for the answer of the control call; returns whether others may be saved."""
 
     @property
     def retires(self) -> bool:

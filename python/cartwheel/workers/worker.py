@@ -14,6 +14,7 @@ import contextlib
 import functools
 import os
 import pickle
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -437,9 +438,11 @@ class Worker:
             return None
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
+            if _is_ctrl_c(self._answer[-1]):
+                break  # the caller must not wait for the other environments
         return None
 
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> None:  # noqa: FBT001 - called by native code
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> bool:  # noqa: FBT001 - called by native code
         """Saves a row of the worker and keeps its state as the answer.
 
         Args:
@@ -447,6 +450,9 @@ class Worker:
             place: Its place in the episode.
             shown: The observation that it shows; empty if it has none.
             lost: Whether the row lost its environment and has not been stepped or reset since then.
+
+        Returns:
+            Whether the other rows are to be saved, too: not after Ctrl-C.
         """
         number = self.first_row + row
         try:
@@ -455,6 +461,7 @@ class Worker:
             )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
+        return not _is_ctrl_c(self._answer[row])
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
@@ -555,6 +562,15 @@ class Worker:
                 env.close()
             except BaseException:  # noqa: PERF203 - the others are still closed
                 LOGGER.exception("closing the environment of row %d", row)
+
+
+def _is_ctrl_c(answer: Any) -> bool:
+    """Whether this is Ctrl-C, which Python raises in the main thread alone."""
+    return (
+        isinstance(answer, Fault)
+        and isinstance(answer.error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+    )
 
 
 def _layouts(envs: list[Any]) -> list[Any]:

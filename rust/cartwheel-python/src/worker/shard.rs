@@ -173,7 +173,7 @@ impl PyShard {
             if let Some(failure) = batch.show(row, called) {
                 // Ctrl-C must not wait for the other environments. Rows that were sent are received one
                 // by one, so each of them needs a result.
-                is_interrupted = !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
+                is_interrupted |= !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
@@ -359,7 +359,9 @@ impl PyShard {
             let saved = PyBytes::new(py, &self.autoreset.save(row).to_bytes());
             let shown = self.held[row].shown.as_slice();
             let arguments = (row, saved, PyList::new(py, shown)?, self.lost[row]);
-            worker.call_method1(intern!(py, "save"), arguments)?;
+            if !worker.call_method1(intern!(py, "save"), arguments)?.is_truthy()? {
+                break; // Ctrl-C, which must not wait for the other environments
+            }
         }
         worker.call_method0(intern!(py, "pack_answer"))
     }
