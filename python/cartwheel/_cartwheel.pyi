@@ -99,6 +99,10 @@ class _Worker(Protocol):
     def pickle(self) -> Callable[[Any], bytes]:
         """Pickles the values for which a stream of infos has no format."""
 
+    @property
+    def channel(self) -> Any:
+        """The worker's end of its channel."""
+
     def ready(self) -> None:
         """Sends the caller the message that the worker serves."""
 
@@ -123,8 +127,8 @@ class _Worker(Protocol):
     def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
         """Restores a row; returns its place in the episode and its observation, if it has one."""
 
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
-        """Saves a row for the answer of the present control call."""
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> bool:
+        """Saves a row for the answer of the control call; returns whether others may be saved."""
 
     @property
     def retires(self) -> bool:
@@ -156,17 +160,17 @@ class _Worker(Protocol):
     def answer(self) -> list[int] | None:
         """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
-    def answer_failed(self, error: BaseException, /) -> None:
-        """Answers the control call with an error that no environment raised."""
+    def answer_failed(self, error: BaseException, /) -> Any:
+        """Packs an error that no environment raised as the answer to the control call."""
 
-    def send_answer(self) -> None:
-        """Sends the answers."""
+    def pack_answer(self) -> Any:
+        """Packs the answers to the control call."""
 
-    def send_faults(self, faults: list[tuple[int, BaseException]], /) -> None:
-        """Sends exceptions, with their rows."""
+    def pack_faults(self, faults: list[tuple[int, BaseException]], /) -> Any:
+        """Packs exceptions, with their rows."""
 
-    def send_rest(self, stream: bytes, /) -> None:
-        """Sends infos that do not fit into shared memory."""
+    def pack_rest(self, stream: bytes | None, /) -> Any:
+        """Packs infos that do not fit into shared memory."""
 
     def close(self) -> None:
         """Closes the environments."""

@@ -58,8 +58,8 @@ class NestingEnv(TranscriptEnv):
 
     def __init__(self, stream):
         super().__init__(1000)
-        send = Worker.send_rest
-        Worker.send_rest = lambda worker, _stream: send(worker, stream)
+        pack = Worker.pack_rest
+        Worker.pack_rest = lambda worker, _stream: pack(worker, stream)
 
     def step(self, action):
         *frame, info = super().step(action)

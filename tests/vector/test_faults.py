@@ -197,6 +197,48 @@ def test_an_exception_in_a_call_arrives_as_it_was_raised(build, name):
     assert_goes_on_like_new(envs)
 
 
+def note_and_fail(env, rows, row, error):
+    rows.append(env.unwrapped.row)
+    if env.unwrapped.row == row:
+        raise error
+
+
+def test_ctrl_c_in_an_applied_function_does_not_wait_for_the_other_rows():
+    with closing(cartwheel.VectorEnv(faulty_rows(), executor="inline")) as envs:
+        rows = []
+        with pytest.raises(KeyboardInterrupt) as failure:
+            envs.apply(note_and_fail, rows, 2, KeyboardInterrupt())
+        assert_names_row(failure.value, 2)
+        assert rows == [0, 1, 2]
+        rows.clear()
+        with pytest.raises(ValueError, match="boom"):
+            envs.apply(note_and_fail, rows, 2, ValueError("boom"))
+        assert rows == [0, 1, 2, 3, 4]
+        assert_goes_on_like_new(envs)
+
+
+class InterruptedStateEnv(FaultyEnv):
+    saves = 0
+
+    def get_state(self):
+        self.saves += 1
+        if self.row == 2:
+            raise KeyboardInterrupt
+
+    def set_state(self, state):
+        raise NotImplementedError
+
+
+def test_ctrl_c_while_rows_are_saved_does_not_wait_for_the_other_rows():
+    rows = faulty_rows(cls=InterruptedStateEnv)
+    with closing(cartwheel.VectorEnv(rows, executor="inline")) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(KeyboardInterrupt) as failure:
+            envs.get_state()
+        assert_names_row(failure.value, 2)
+        assert envs.get_attr("saves") == (1, 1, 1, 0, 0)
+
+
 def test_arguments_of_an_exception_are_kept(build):
     envs = build(faulty_rows())
     envs.reset()

@@ -15,7 +15,7 @@ from cartwheel.vector import base
 from tests.support.environments import transcripts
 from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, build_faulty, fault
-from tests.support.gates import LIMIT_S
+from tests.support.gates import LIMIT_S, GatedEnv
 from tests.support.processes import wait_until_gone
 from tests.support.restarts import ATTEMPTS, ROWS
 
@@ -196,6 +196,74 @@ def test_a_wait_for_a_stopped_worker_ends_at_its_timeout(build_processes):
         envs.step_wait(timeout=0.3)
     with pytest.warns(UserWarning, match="pending call to `step`"):
         assert_close_ends(envs, pids, timeout=0.3)
+
+
+class WaitingAnswer:
+    """Waits at gate 1 while it is pickled."""
+
+    def __init__(self, gates):
+        self.gates = gates
+
+    def __reduce__(self):
+        self.gates.stand_at(1)
+        return str, ("an answer",)
+
+
+class WaitingError(Exception):
+    """Waits at gate 1 while it is pickled."""
+
+    def __init__(self, gates):
+        super().__init__("an error")
+        self.gates = gates
+
+    def __reduce__(self):
+        self.gates.stand_at(1)
+        return type(self), (self.gates,)
+
+
+class WaitsWhilePicklingEnv(GatedEnv):
+    def step(self, _):
+        raise WaitingError(self.gates)
+
+    def answer(self):
+        return WaitingAnswer(self.gates)
+
+
+def test_a_wait_for_an_exception_that_is_being_pickled_ends_at_its_timeout(build_processes, gates):
+    envs = build_processes([partial(WaitsWhilePicklingEnv, gates)] * 2, num_workers=2)
+    envs.reset()
+    envs.step_async([0, 0])
+    gates.await_arrival(1)
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.step_wait(timeout=0.05)
+    gates.open(1)
+    with pytest.raises(WaitingError, match="an error"):
+        envs.step_wait(timeout=LIMIT_S)
+
+
+def test_a_row_that_was_sent_and_whose_exception_is_being_pickled_has_not_arrived(
+    build_processes, gates
+):
+    envs = build_processes([partial(WaitsWhilePicklingEnv, gates)] * 2, num_workers=2)
+    envs.reset()
+    envs.send([0], [1])
+    gates.await_arrival(1)
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.recv(timeout=0.05)
+    assert envs.in_flight == [1]
+    gates.open(1)
+    with pytest.raises(WaitingError, match="an error"):
+        envs.recv(timeout=LIMIT_S)
+
+
+def test_a_wait_for_an_answer_that_is_being_pickled_ends_at_its_timeout(build_processes, gates):
+    envs = build_processes([partial(WaitsWhilePicklingEnv, gates)] * 2, num_workers=2)
+    envs.call_async("answer")
+    gates.await_arrival(1)
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.call_wait(timeout=0.05)
+    gates.open(1)
+    assert envs.call_wait(timeout=LIMIT_S) == ("an answer",) * 2
 
 
 def test_a_worker_that_is_stopped_and_continued_loses_nothing(build_processes):

@@ -101,10 +101,10 @@ def test_an_interrupted_receive_never_loses_half_a_message(ends):
     last = times(20, with_full=60)
     for number in range(1, last):
         expected = chr(96 + number % 26) * SIZES[number % 2]
-        worker.announce(worker.pack(expected))
+        worker.post(worker.pack(expected), number)
         got = interrupted(partial(ours.receive, number))
         assert got in (None, expected)
-    worker.announce(worker.pack("last"))
+    worker.post(worker.pack("last"), last)
     assert ours.receive(last) == "last"
 
 
@@ -175,7 +175,7 @@ def test_a_receive_ends_with_its_time_and_with_the_other_end(ends):
 def test_messages_that_were_not_received_are_skipped(ends, kind):
     ours, worker = ends if kind == "process" else local_ends()
     for number in range(1, 6):
-        worker.announce(worker.pack(number))
+        worker.post(worker.pack(number), number)
     assert [ours.receive(number) for number in (1, 3, 5)] == [1, 3, 5]
 
 
@@ -185,9 +185,9 @@ def test_what_a_replaced_process_sent_is_received_in_any_order():
         mine, theirs = socket.socketpair()
         channels.append(ProcessChannel(Descriptor(mine.detach()), os.getpid()))
         worker = ProcessWorkerChannel(Descriptor(theirs.detach()))
-        worker.announced = 10 * len(channels) - 10
+        before = 10 * len(channels) - 10
         for number in (1, 2):
-            worker.announce(worker.pack(f"{letter}{number}"))
+            worker.post(worker.pack(f"{letter}{number}"), before + number)
         worker.close()
     earlier, ours = channels
     ours.follow(earlier, 10)

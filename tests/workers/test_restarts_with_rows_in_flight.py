@@ -180,6 +180,20 @@ def test_sent_actions_without_a_fixed_shape_may_be_lost_too(build, kind, batch_s
     assert cut.keys() == {3, 4}
 
 
+def test_a_row_whose_action_was_a_message_to_the_dead_worker_is_cut(build):
+    """Actions whose dtype differs from that of those in flight are not in shared memory."""
+    envs = build(ROWS, batch_size=2)
+    envs.send_reset(seed=SEED)
+    while envs.in_flight:
+        envs.recv(timeout=20)
+    envs.send(np.array([fault("none")], np.int64), [0])
+    envs.send(np.array([fault("kill")], np.int32), [3])
+    _, _, _, truncations, infos = envs.recv(timeout=20)
+    is_dead = infos["env_index"] == 3
+    assert sorted(infos["env_index"]) == [0, 3]
+    assert truncations.tolist() == infos["worker_restarted"].tolist() == is_dead.tolist()
+
+
 def count_while_workers_are_killed(seed, mode, batch_size):
     """The counts of receives and of sends of each row."""
     rows = [partial(FaultyEnv, row) for row in range(6)]

@@ -148,28 +148,39 @@ def test_a_worker_whose_results_wait_for_a_busy_program_does_not_hang(build_proc
     assert envs.get_attr("pid") == pids
 
 
+class Answer:
+    """The number of an environment, once it was pickled."""
+
+    def __init__(self, env):
+        self.env = env
+
+    def __reduce__(self):
+        self.env.hang_once("answer")
+        return int, (self.env.row,)
+
+
 class HangsOnceEnv(FaultyEnv):
-    """Hangs in its first reset or call, if the file does not exist yet."""
+    """Hangs in its first reset or call, or when its answer is pickled; not if the file exists."""
 
     def __init__(self, row, path, method):
         super().__init__(row)
         self.path, self.method = path, method
 
-    def _hang_once(self, method):
+    def hang_once(self, method):
         if method == self.method and self.row == 3 and not self.path.exists():
             self.path.touch()
             self.commit("hang")
 
     def reset(self, *, seed=None, options=None):
-        self._hang_once("reset")
+        self.hang_once("reset")
         return super().reset(seed=seed, options=options)
 
     def number(self):
-        self._hang_once("number")
-        return self.row
+        self.hang_once("number")
+        return Answer(self)
 
 
-@pytest.mark.parametrize("method", ["reset", "number"])
+@pytest.mark.parametrize("method", ["reset", "number", "answer"])
 def test_a_worker_that_hangs_in_a_reset_or_a_call_is_restarted(build, tmp_path, method):
     path = tmp_path / "hung"
     envs = build([partial(HangsOnceEnv, row, path, method) for row in range(5)])

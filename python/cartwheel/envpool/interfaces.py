@@ -142,8 +142,8 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             ``jax.errors.JaxRuntimeError``.
 
         Raises:
-            RuntimeError: JAX is not installed, the environments are in Python, or the mode is
-                ``SAME_STEP``.
+            RuntimeError: JAX is not installed, the environments are in Python, the mode is
+                ``SAME_STEP``, or the pool has windows.
         """
         try:
             xla: Any = importlib.import_module("cartwheel.envpool.xla")

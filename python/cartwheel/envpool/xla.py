@@ -45,6 +45,10 @@ def functions(
             "XLA is unavailable in the mode SAME_STEP, whose final observations are not arrays: "
             "use NEXT_STEP, or cartwheel.jax.envs_to_jax"
         )
+    if pool.render_mode == "human":
+        raise RuntimeError(
+            "XLA is unavailable with render_mode='human': compiled functions do not draw windows"
+        )
     pool._pool.check("xla", idle=False)
     envs: Any = pool._envs
     calls = Calls(envs)

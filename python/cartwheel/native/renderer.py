@@ -11,7 +11,6 @@ import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import load_env_creator
 
-from cartwheel._cartwheel import Pool
 from cartwheel._internal.suggestions import keywords_of
 from cartwheel._internal.versions import rendering_spec
 
@@ -125,11 +124,6 @@ class WindowedPool:
         """Wraps ``pool``; ``draw`` is a bound method, which is held by a weak reference."""
         self._pool = pool
         self._draw = weakref.WeakMethod(draw)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type[Pool]:  # type: ignore[override]
-        """The class for ``isinstance``: where a pool is looked for, this is one."""
-        return Pool
 
     def __getattr__(self, name: str) -> Any:
         """Returns a method of the pool, which also draws if it returns results."""

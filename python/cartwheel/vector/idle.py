@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.error import AlreadyPendingCallError
 
-from cartwheel._cartwheel import Pool
+from cartwheel.vector.pool_owner import PoolOwner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +31,8 @@ def nothing_in_flight(envs: Any, calling: str) -> Iterator[None]:
 
 
 def _check_idle(envs: Any, calling: str) -> None:
-    pool = getattr(envs, "_pool", None)
-    if isinstance(pool, Pool):
-        pool.check(calling, idle=True)
+    if isinstance(envs, PoolOwner):
+        envs._pool.check(calling, idle=True)
         return
     pending = getattr(getattr(envs, "_state", None), "value", "default")  # Gymnasium's own
     if pending != "default":

@@ -96,17 +96,12 @@ class ProcessWorkerChannel(Channel):
     """The end of a worker in a process of its own.
 
     Attributes:
-        announced: The number of the last message that was announced.
+        announced: Messages that the native pool announces to the caller have higher numbers.
     """
 
     pack = staticmethod(message)
     unpack = staticmethod(pickle.loads)
     announced = 0
-
-    def announce(self, message: bytes) -> None:
-        """Sends a message that the native pool announces to the caller by its number, from 1."""
-        self.announced += 1
-        self.post(message, self.announced)
 
     def receive(self) -> Any:
         """Receives and unpickles."""
@@ -156,25 +151,25 @@ class LocalChannel:
 
 
 class LocalWorkerChannel:
-    """The worker's end of a pair of queues."""
+    """The worker's end of a pair of queues.
+
+    Attributes:
+        announced: As of a ``ProcessWorkerChannel``.
+        outbox: The queue for messages to the caller, with their numbers.
+    """
 
     pack = staticmethod(_itself)
     unpack = staticmethod(_itself)
+    announced = 0
 
     def __init__(self, other: LocalChannel) -> None:
         """Sends to ``other`` and receives from it."""
         self._inbox = other.outbox
-        self._outbox = other.inbox
-        self._announced = 0
+        self.outbox = other.inbox
 
-    def post(self, message: Any) -> None:
+    def post(self, message: Any, number: int = 0) -> None:
         """Puts the message into the other end's inbox."""
-        self._outbox.put((0, message))
-
-    def announce(self, message: Any) -> None:
-        """Puts the message into the other end's inbox, with a number."""
-        self._announced += 1
-        self._outbox.put((self._announced, message))
+        self.outbox.put((number, message))
 
     def receive(self) -> Any:
         """Takes the next message."""
@@ -193,7 +188,7 @@ class LocalWorkerChannel:
 
     def hang_up(self) -> None:
         """Puts the final message into the other end's inbox."""
-        self._outbox.put((0, _END))
+        self.outbox.put((0, _END))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import os
 import pickle
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -450,9 +451,11 @@ class Worker:
             return None
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
+            if _is_ctrl_c(self._answer[-1]):
+                break  # the caller must not wait for the other environments
         return None
 
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> None:  # noqa: FBT001 - called by native code
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> bool:  # noqa: FBT001 - called by native code
         """Saves a row of the worker and keeps its state as the answer.
 
         Args:
@@ -460,6 +463,9 @@ class Worker:
             place: Its place in the episode.
             shown: The observation that it shows; empty if it has none.
             lost: Whether the row lost its environment and has not been stepped or reset since then.
+
+        Returns:
+            Whether the other rows are to be saved, too: not after Ctrl-C.
         """
         number = self.first_row + row
         try:
@@ -468,6 +474,7 @@ class Worker:
             )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
+        return not _is_ctrl_c(self._answer[row])
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
@@ -528,15 +535,16 @@ class Worker:
         draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
         return self._drawing if draws else contextlib.nullcontext()
 
-    def answer_failed(self, error: BaseException) -> None:
-        """Answers the present control call with an error that no environment raised."""
+    def answer_failed(self, error: BaseException) -> Any:
+        """Packs an error that no environment raised as the answer to the present control call."""
         self._answer = [Fault.from_exception(self.first_row, error, is_remote=self.is_remote)]
+        return self.pack_answer()
 
-    def send_answer(self) -> None:
-        """Sends the kept answers; an answer that cannot be sent becomes a fault."""
+    def pack_answer(self) -> Any:
+        """Packs the kept answers; an answer that cannot be sent becomes a fault."""
         answers, self._answer = self._answer, []
         try:
-            message = self.channel.pack(answers)
+            return self.channel.pack(answers)
         except Exception:
             for at, answer in enumerate(answers):
                 try:
@@ -547,19 +555,17 @@ class Worker:
                     answers[at] = Fault.from_exception(
                         self.first_row + at, error, is_remote=self.is_remote
                     )
-            message = self.channel.pack(answers)
-        self.channel.announce(message)
+            return self.channel.pack(answers)
 
-    def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
-        """Sends the exceptions of a task."""
-        described = [
-            Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults
-        ]
-        self.channel.announce(self.channel.pack(described))
+    def pack_faults(self, faults: list[tuple[int, BaseException]]) -> Any:
+        """Packs the exceptions of a task."""
+        return self.channel.pack(
+            [Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults]
+        )
 
-    def send_rest(self, stream: bytes | None) -> None:
-        """Sends infos that did not fit into shared memory; ``None`` if they are lost."""
-        self.channel.announce(self.channel.pack(stream))
+    def pack_rest(self, stream: bytes | None) -> Any:
+        """Packs infos that do not fit into shared memory; ``None`` if they are lost."""
+        return self.channel.pack(stream)
 
     def close(self) -> None:
         """Closes every environment; an exception is logged, and the others are still closed."""
@@ -569,6 +575,15 @@ class Worker:
                 env.close()
             except BaseException:  # noqa: PERF203 - the others are still closed
                 LOGGER.exception("closing the environment of row %d", row)
+
+
+def _is_ctrl_c(answer: Any) -> bool:
+    """Whether this is Ctrl-C, which Python raises in the main thread alone."""
+    return (
+        isinstance(answer, Fault)
+        and isinstance(answer.error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+    )
 
 
 def _layouts(envs: list[Any]) -> list[Any]:

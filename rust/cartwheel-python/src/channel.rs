@@ -67,7 +67,12 @@ impl PyChannel {
 
     /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
     #[pyo3(signature = (message, number = 0))]
-    fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
+    pub(crate) fn post(
+        &self,
+        py: Python<'_>,
+        message: &Bound<'_, PyAny>,
+        number: u64,
+    ) -> PyResult<()> {
         let way = self.lock(py).as_ref().and_then(|open| Some(open.sender.as_ref()?.0.clone()));
         if let Some(way) = way {
             let _ = way.send((number, message.extract()?)); // without a caller, it is not missed

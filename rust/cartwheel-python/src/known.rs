@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 100] = [
+const NAMES: [&str; 101] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -67,10 +67,14 @@ const NAMES: [&str; 100] = [
     "order",
     "outbox",
     "pack_actions",
+    "pack_answer",
+    "pack_faults",
     "pack_next_resets",
+    "pack_rest",
     "pack_sent_actions",
     "players",
     "post",
+    "put",
     "r",
     "raise_faults",
     "ready",
@@ -92,9 +96,6 @@ const NAMES: [&str; 100] = [
     "same_kind",
     "save",
     "seed",
-    "send_answer",
-    "send_faults",
-    "send_rest",
     "step",
     "still_waiting",
     "success_at_end",

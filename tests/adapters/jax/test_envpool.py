@@ -131,6 +131,7 @@ def test_misuse_is_named(make):
         ),
         ("CartPole-v1", {"env_type": "dm"}, "env_type="),
         ("CartPole-v1", {"autoreset_mode": "same_step"}, "SAME_STEP"),
+        ("CartPole-v1", {"render_mode": "human"}, "windows"),
         ("LunarLander-v3", {}, "in Python"),
     ],
 )

@@ -88,6 +88,11 @@ impl ActionArea {
         Self { mapping, places: places.into(), rows }
     }
 
+    /// The number of leaves.
+    pub(crate) fn leaves(&self) -> usize {
+        self.places.len()
+    }
+
     /// The rows of a batch.
     pub(crate) fn all_rows(&self) -> Range<usize> {
         0..self.rows
@@ -132,8 +137,28 @@ impl ActionArea {
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) })
     }
 
+    /// Erases the tags of `rows` from leaf `leaf` on, so that no worker reads elements of theirs.
+    ///
+    /// # Safety
+    ///
+    /// No task is pending and the rows are not in flight (invariant 5).
+    ///
+    /// # Panics
+    ///
+    /// When the rows are not in the batch.
+    pub(crate) unsafe fn erase(&self, leaf: usize, rows: Range<usize>) {
+        assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
+        for place in self.places.iter().skip(leaf) {
+            let first = place.tags + 1;
+            let tags = first + rows.start..first + rows.end;
+            // SAFETY: these rows are not in flight (invariant 5).
+            unsafe { self.mapping.fill(tags, ActionTag::NONE) }
+        }
+    }
+
     /// Whether actions with this tag can be stored while others are in flight: they have the tag
-    /// that was stored last, or do not overlap those that may be in flight then.
+    /// that was stored last, or do not overlap those that may be in flight then. If none was ever
+    /// stored, the rows in flight have no elements.
     ///
     /// # Safety
     ///
@@ -141,10 +166,10 @@ impl ActionArea {
     pub(crate) unsafe fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
         // SAFETY: the pool alone accesses the leaf's own tag (invariant 5).
         let last = unsafe { self.tag_at(self.places[leaf].tags) };
-        last.is_some_and(|last| last == tag || are_apart(last, tag))
+        last.is_none_or(|last| last == tag || are_apart(last, tag))
     }
 
-    /// Tag of one row of a leaf; `None` when it was never stored.
+    /// Tag of one row of a leaf; `None` when it was never stored, or was erased.
     ///
     /// # Safety
     ///
@@ -186,8 +211,9 @@ impl ActionArea {
 /// The actions of one worker's rows, valid while they are being stepped; rows that are being reset
 /// have none.
 ///
-/// Rows that are stepped together were stored together, and so have one tag. Elements are read only
-/// as it says: an offset for another dtype would be in other rows, which the pool may be writing.
+/// Rows that are stepped together were stored together, and so have one tag or none. Elements are
+/// read only as it says: an offset for another dtype would be in other rows, which the pool may be
+/// writing.
 #[derive(Debug, Clone)]
 pub struct ActionRows<'a> {
     /// `None` when nothing is stepped: the tags may change then.
@@ -212,7 +238,7 @@ impl<'a> ActionRows<'a> {
         self.rows.clone()
     }
 
-    /// Tag of one leaf; `None` when it was never stored, or the rows are not stepped.
+    /// Tag of one leaf; `None` when the rows were sent without actions, or are not stepped.
     pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
         // SAFETY: the rows are being stepped, as the maker of this value promised (invariant 5).
         unsafe { self.area?.tag(leaf, self.rows.start) }
@@ -277,6 +303,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_tag_has_a_byte_and_new_memory_has_no_tag() {
+        let arrays = DType::ALL.iter().map(|dtype| ActionTag::Array(*dtype));
+        for tag in arrays.chain([ActionTag::Integers]) {
+            assert_eq!(ActionTag::from_byte(tag.to_byte()), Some(tag));
+        }
+        assert_eq!(ActionTag::from_byte(ActionTag::NONE), None);
     }
 
     #[test]

@@ -30,8 +30,8 @@
 //!    between taking the row from its queue and committing its place. The same holds of a
 //!    row's tags; the tag that was stored last is the pool's own. While steps are in flight, rows
 //!    are stored only with tags whose elements are where those of the rows in flight are, or do
-//!    not overlap them; an [`ActionRows`] reads tags, and the elements that they describe, only for
-//!    rows that are being stepped.
+//!    not overlap them, and rows that are sent without actions have no tag; an [`ActionRows`] reads
+//!    tags, and the elements that they describe, only for rows that are being stepped.
 //! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
 //!    acknowledging it. The pool reads it after that and before the next task, and never once the
 //!    pool is closed or broken. A row that was sent has a cell of that region, written before its

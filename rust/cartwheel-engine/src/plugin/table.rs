@@ -178,7 +178,7 @@ fn listed(write: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<L
 ///
 /// # Safety
 ///
-/// `table` points at `size` bytes of a `T`, for which zeros are valid.
+/// `table` points at `size` bytes of a `T`, for which zeros are valid. No function is cut in two.
 unsafe fn copied<T>(table: *const T, size: usize) -> T {
     let mut copy = MaybeUninit::<T>::zeroed();
     let bytes = size.min(size_of::<T>());
@@ -266,13 +266,15 @@ unsafe fn read_env(
     // SAFETY: every table begins with its size (abi 1).
     let size = unsafe { table.cast::<usize>().read_unaligned() };
     let min = offset_of!(Env, run) + size_of::<usize>();
-    if size < min || size > stride {
+    // A size that a struct cannot have would end in the middle of the address of a function.
+    if size < min || size > stride || !size.is_multiple_of(align_of::<Env>()) {
         return Err(format!(
             "has a table of {size} bytes for an environment, at a distance of {stride} bytes; it \
              needs at least {min}: build it against this cartwheel"
         ));
     }
-    // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
+    // SAFETY: the table has `size` bytes, which end with a whole field; zeros are null pointers and
+    // absent functions.
     let functions = unsafe { copied(table, size) };
     // SAFETY: texts of tables are static (abi 2 and 6).
     let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();

@@ -19,8 +19,9 @@
 //!
 //! 1. **Own workers.** The pool has the tokens of the workers that it steps itself (worker 1 and 2).
 //! 2. **Actions** are stored after a check that no task is pending and none of the rows is in
-//!    flight. [`Sending`] borrows the pool mutably from the check to the send, and stores a tag
-//!    that differs only while no row that steps is in flight (memory 5).
+//!    flight. [`Sending`] borrows the pool mutably from the check to the send, stores a tag that
+//!    differs only while no row that steps is in flight, and erases the tags of rows whose actions
+//!    it did not store (memory 5).
 //! 3. **Leases** on slabs that are being filled stay in the pool, unread, and are handed out when
 //!    every worker has acknowledged the task, or every place of the batch is filled (memory 3). Only
 //!    of a dead worker, whose places are not written any more, is a committed place read before that.

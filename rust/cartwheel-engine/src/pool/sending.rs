@@ -18,6 +18,8 @@ pub struct Sending<'a> {
     pub(super) call: Call,
     /// `None`: all rows, as a task.
     pub(super) rows: Option<Cow<'a, [usize]>>,
+    /// Leaves of which the actions of rows were stored: the first so many.
+    pub(super) stored: usize,
 }
 
 impl Sending<'_> {
@@ -34,8 +36,8 @@ impl Sending<'_> {
         self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.fits(leaf, tag) }
     }
 
-    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
-    /// for each run of neighbors: with their positions among the rows that are sent, and the
+    /// Stores the rows' actions, one leaf after the other. `fill` is called for the rows in order,
+    /// once for each run of neighbors: with their positions among the rows that are sent, and the
     /// memory for their elements, where the workers will read them. It can check them before any
     /// worker reads them: they take effect only at [`Sending::send`].
     ///
@@ -46,7 +48,8 @@ impl Sending<'_> {
     ///
     /// # Panics
     ///
-    /// When the tag does not [fit](Self::fits).
+    /// When the tag does not [fit](Self::fits), or the leaf of rows is not the one after those that
+    /// were stored.
     pub fn fill_actions(
         &mut self,
         leaf: usize,
@@ -60,6 +63,7 @@ impl Sending<'_> {
             // SAFETY: nothing is pending or in flight, as was checked (invariant 2).
             return unsafe { actions.store(leaf, tag, all.clone(), |room| fill(all, room)) };
         };
+        assert_eq!(leaf, self.stored, "leaves are stored one after the other");
         let mut at = 0;
         for run in runs(rows) {
             let (first, end) = (run.start, at + run.len());
@@ -69,11 +73,12 @@ impl Sending<'_> {
             stored.map_err(|error| of_run(error, first))?;
             at = end;
         }
+        self.stored += 1;
         Ok(())
     }
 
     /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
-    /// unchanged.
+    /// unchanged. Rows of a step have no actions of the leaves that were not stored.
     ///
     /// # Errors
     ///
@@ -81,7 +86,16 @@ impl Sending<'_> {
     pub fn send(self, flags: u32) -> Result<(), Error> {
         match &self.rows {
             None => self.pool.begin_checked(self.call, flags),
-            Some(rows) => self.pool.send(self.call, rows, flags),
+            Some(rows) => {
+                let actions = &self.pool.memory.actions;
+                if self.call == Call::Step && self.stored < actions.leaves() {
+                    for run in runs(rows) {
+                        // SAFETY: none of these rows is in flight, as was checked (invariant 2).
+                        unsafe { actions.erase(self.stored, run) }
+                    }
+                }
+                self.pool.send(self.call, rows, flags)
+            }
         }
     }
 }

@@ -83,7 +83,7 @@ impl Pool {
             None if self.batch_size() < all => Cow::Owned((0..all).collect()),
             None => {
                 self.check(call)?;
-                return Ok(Sending { pool: self, call, rows: None });
+                return Ok(Sending { pool: self, call, rows: None, stored: 0 });
             }
         };
         self.check_usable()?;
@@ -99,7 +99,7 @@ impl Pool {
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
         }
-        Ok(Sending { pool: self, call, rows: Some(rows) })
+        Ok(Sending { pool: self, call, rows: Some(rows), stored: 0 })
     }
 
     pub(super) fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {

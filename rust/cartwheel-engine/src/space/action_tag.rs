@@ -13,6 +13,8 @@ pub enum ActionTag {
 
 impl ActionTag {
     const INTEGERS: u8 = u8::MAX;
+    /// The byte of rows without a tag: new memory holds it.
+    pub(crate) const NONE: u8 = 0;
 
     /// Bytes of one element.
     pub fn size(self) -> usize {
@@ -24,7 +26,7 @@ impl ActionTag {
 
     pub(crate) fn to_byte(self) -> u8 {
         match self {
-            Self::Array(dtype) => dtype.tag(),
+            Self::Array(dtype) => dtype.tag() + 1,
             Self::Integers => Self::INTEGERS,
         }
     }
@@ -33,6 +35,6 @@ impl ActionTag {
         if byte == Self::INTEGERS {
             return Some(Self::Integers);
         }
-        DType::from_tag(byte).map(Self::Array)
+        DType::from_tag(byte.checked_sub(1)?).map(Self::Array)
     }
 }

@@ -40,11 +40,8 @@ fn fail(shard: &mut dyn Shard, task: &mut Task<'_>, message: &str) -> Report {
 
 /// Sends the messages that a report announced, if any.
 pub(crate) fn flush(shard: &mut dyn Shard, report: Report) {
-    if report == Report::default() {
-        return;
-    }
-    if let Err(message) = guarded(|| shard.flush(report)) {
-        let _ = guarded(|| shard.flush_panicked(&message)); // no third attempt
+    if report != Report::default() {
+        let _ = guarded(|| shard.flush(report)); // the worker serves on
     }
 }
 

@@ -78,12 +78,6 @@ pub trait Shard: Any + Send + std::fmt::Debug {
     /// before, because its shards report everything in memory.
     fn flush(&mut self, report: Report);
 
-    /// Called when [`Shard::flush`] panicked: sends a substitute for each message that was not
-    /// sent, because the pool's caller waits for what was announced.
-    fn flush_panicked(&mut self, message: &str) {
-        let _ = message;
-    }
-
     /// Ends the environments.
     fn close(&mut self);
 }

@@ -32,7 +32,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{is_as_made, is_weakly_referenced, make, make_over, set_length};
+use super::made::{is_as_made, is_weakly_referenced, make, make_over, set_length};
 
 /// The alignment of each array: JAX takes such an array without a copy.
 const ALIGNMENT: usize = 64;

@@ -28,7 +28,8 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString, PyType};
 
-use super::{base, dtype, first_byte, is_writable, make_over};
+use super::made::make_over;
+use super::{base, dtype, first_byte, is_writable};
 use crate::interpreter::enter;
 use crate::known::intern;
 

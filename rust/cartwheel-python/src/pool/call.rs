@@ -1,7 +1,6 @@
 //! Resets and control calls: they begin with messages to workers.
 
 use cartwheel_engine::Call;
-use cartwheel_engine::pool::Received;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -26,10 +25,10 @@ impl State {
             masks.take_unread(&self.infos);
         }
         self.begin_task(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        self.queue_for_workers(py, messages)?; // the workers wait for them
         if let Some(masks) = &mut self.masks {
             masks.begin_reset(mask, self.rows)?;
         }
-        self.queue_for_workers(py, messages)?;
         self.reset_mask = mask.map(|mask| mask.clone().unbind());
         let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
         self.next_resets.retain(|row, _| !is_reset(row));
@@ -95,26 +94,16 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
-        let shown = self.reset_by_row(py, &mut received);
-        if shown.is_err() {
-            self.drop_results(py, Some(Call::Reset), &received);
-        }
-        shown
-    }
-
-    fn reset_by_row<'py>(
-        &mut self,
-        py: Python<'py>,
-        received: &mut Received,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.load_infos(py, received)?;
-        let Self { callbacks, batches, blocks, infos, by_row, .. } = self;
-        let dicts = by_row.reset(py, infos)?;
-        let block = batches.block(py, blocks, infos.rows)?;
-        let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
-        let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
-        self.end_copied(received);
-        PyTuple::new(py, [observations, dicts])
+        self.or_drop(py, Some(Call::Reset), &mut received, |state, received| {
+            state.load_infos(py, received)?;
+            let Self { callbacks, batches, blocks, infos, by_row, .. } = state;
+            let dicts = by_row.reset(py, infos)?;
+            let block = batches.block(py, blocks, infos.rows)?;
+            let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
+            let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
+            state.end_copied(received);
+            PyTuple::new(py, [observations, dicts])
+        })
     }
 
     /// The answers to a control call.

@@ -34,6 +34,8 @@ const CLOSING: u8 = 1;
 /// The wait has timed out, or was for the thread itself: the thread that is in a call closes the pool when
 /// it returns.
 const LEFT: u8 = 2;
+/// The number of no thread.
+const NO_THREAD: usize = 0;
 /// Time that workers have to end when that thread closes the pool.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 
@@ -62,20 +64,24 @@ impl Closing {
     }
 }
 
-/// Says, until it is dropped, that the call that holds the lock began attached. No order is needed:
-/// those who look are attached, and so is the call when it changes this.
-struct Attached<'a>(&'a AtomicBool);
+/// Says which call holds the lock, until it is dropped, before the lock is released. No order is
+/// needed: a thread finds its own number only while it is in the call itself; and those who ask
+/// whether the call began attached are attached, as such a call is when it changes this.
+struct Running<'a>(&'a Exclusive);
 
-impl<'a> Attached<'a> {
-    fn new(flag: &'a AtomicBool) -> Self {
-        flag.store(true, Ordering::Relaxed);
-        Self(flag)
+impl<'a> Running<'a> {
+    fn new(exclusive: &'a Exclusive, call: Call, is_attached: bool) -> Self {
+        exclusive.running.store(call as u8, Ordering::Relaxed);
+        exclusive.thread.store(this_thread(), Ordering::Relaxed);
+        exclusive.is_attached.store(is_attached, Ordering::Relaxed);
+        Self(exclusive)
     }
 }
 
-impl Drop for Attached<'_> {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.thread.store(NO_THREAD, Ordering::Relaxed);
+        self.0.is_attached.store(false, Ordering::Relaxed);
     }
 }
 
@@ -89,7 +95,7 @@ pub(crate) struct Exclusive {
     closing: Arc<Closing>,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
-    /// The thread of this call.
+    /// The thread of this call, [`NO_THREAD`] where none is running.
     thread: AtomicUsize,
     /// Whether the call that holds the lock began attached, and so ends attached.
     is_attached: AtomicBool,
@@ -111,7 +117,7 @@ impl Exclusive {
             panic: OnceLock::new(),
             closing,
             running: AtomicU8::new(Call::Step as u8),
-            thread: AtomicUsize::new(0),
+            thread: AtomicUsize::new(NO_THREAD),
             is_attached: AtomicBool::new(false),
             after: Mutex::new(None),
             class_name,
@@ -191,8 +197,7 @@ impl Exclusive {
                     Err(TryLockError::WouldBlock) => std::thread::yield_now(),
                 }
             };
-            self.running.store(call as u8, Ordering::Relaxed);
-            self.thread.store(this_thread(), Ordering::Relaxed);
+            let _running = Running::new(self, call, false);
             state.as_mut().map_or_else(|| Err(refused(closed_text(&self.class_name))), run)
         }));
         let outcome = returned.unwrap_or_else(|panic| {
@@ -221,9 +226,7 @@ impl Exclusive {
                 return Err(already_pending(py, calling, &running.to_string()));
             }
         };
-        self.running.store(call as u8, Ordering::Relaxed);
-        self.thread.store(this_thread(), Ordering::Relaxed);
-        let _attached = Attached::new(&self.is_attached);
+        let _running = Running::new(self, call, true);
         match state.as_mut() {
             Some(state) => run(state),
             None => Err(self.closed(py)),

@@ -193,8 +193,7 @@ impl State {
         }
     }
 
-    /// Makes them as [`State::collect`] does. If that raises, no caller sees the results of the call;
-    /// `None`: rows were sent.
+    /// Makes them as [`State::collect`] does, or drops them.
     fn collect_or_drop<'py, R>(
         &mut self,
         py: Python<'py>,
@@ -202,11 +201,23 @@ impl State {
         received: &mut Received,
         show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
     ) -> PyResult<R> {
-        let shown = self.collect(py, call, received, show);
-        if shown.is_err() {
+        self.or_drop(py, call, received, |state, received| state.collect(py, call, received, show))
+    }
+
+    /// Makes Python's results of a batch. If that raises, no caller sees the results of the call;
+    /// `None`: rows were sent.
+    fn or_drop<R>(
+        &mut self,
+        py: Python<'_>,
+        call: Option<Call>,
+        received: &mut Received,
+        make: impl FnOnce(&mut Self, &mut Received) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let results = make(self, received);
+        if results.is_err() {
             self.drop_results(py, call, received);
         }
-        shown
+        results
     }
 
     /// Loads the infos of a batch, or raises the exceptions of its environments: then the results have to

@@ -172,29 +172,18 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = Received::default();
         self.finish_step(py, &mut received, Some(Call::Step), None, calling, timeout)?;
-        let shown = self.stepped_by_row(py, &mut received, reset_infos);
-        if shown.is_err() {
-            self.drop_results(py, Some(Call::Step), &received);
-        }
-        shown
-    }
-
-    fn stepped_by_row<'py>(
-        &mut self,
-        py: Python<'py>,
-        received: &mut Received,
-        reset_infos: &Bound<'py, PyList>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.load_infos(py, received)?;
-        let Self { callbacks, batches, blocks, infos, by_row, rows, .. } = self;
-        let block = batches.block(py, blocks, *rows)?;
-        let lease = of_batch(received.lease.as_ref())?;
-        let rewards = narrow_rewards(py, block, lease, *rows)?;
-        let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, block)?;
-        let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
-        let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
-        self.end_copied(received);
-        PyTuple::new(py, [observations, rewards, dones, dicts])
+        self.or_drop(py, Some(Call::Step), &mut received, |state, received| {
+            state.load_infos(py, received)?;
+            let Self { callbacks, batches, blocks, infos, by_row, rows, .. } = state;
+            let block = batches.block(py, blocks, *rows)?;
+            let lease = of_batch(received.lease.as_ref())?;
+            let rewards = narrow_rewards(py, block, lease, *rows)?;
+            let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, block)?;
+            let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
+            let (observations, _) = batches.observations(callbacks, filled, infos, block)?;
+            state.end_copied(received);
+            PyTuple::new(py, [observations, rewards, dones, dicts])
+        })
     }
 }
 

@@ -10,11 +10,12 @@ use cartwheel_engine::protocol::{Counters, QueuedRows};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::channel::PyChannel;
 use crate::error::to_py_err;
 use crate::interpreter::attach;
 use crate::known::intern;
@@ -61,10 +62,13 @@ pub(crate) struct PyShard {
     prepared: Option<Called>,
     /// The time of these calls.
     spent: Duration,
-    /// Whether the task was a control call, whose answer has not been sent.
-    answering: bool,
-    /// Messages that were announced and have not been sent.
-    unsent: Report,
+    /// The messages that the last report announced, packed: they are sent when the task is
+    /// acknowledged, since then the caller receives them. Packing may run code of environments, so it
+    /// is a part of the task: time-outs, and deaths of the worker, concern it as they do a step.
+    unsent: Vec<Py<PyAny>>,
+    /// The worker's end of its channel, and the number of the last message that was announced.
+    channel: Py<PyAny>,
+    announced: u64,
     /// The process that serves this shard as a worker; `None` where the caller's thread steps it.
     server: Option<u32>,
 }
@@ -85,6 +89,7 @@ impl PyShard {
         if let Some(first) = held.first_mut() {
             first.shown = shown;
         }
+        let channel = worker.getattr("channel")?;
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
             next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
@@ -103,8 +108,9 @@ impl PyShard {
             faults: Vec::new(),
             prepared: None,
             spent: Duration::ZERO,
-            answering: false,
-            unsent: Report::default(),
+            unsent: Vec::new(),
+            announced: channel.getattr("announced")?.extract()?,
+            channel: channel.unbind(),
             server: None,
         })
     }
@@ -114,6 +120,7 @@ impl PyShard {
         visit.call(&self.worker)?;
         visit.call(&self.envs)?;
         visit.call(&self.next_resets)?;
+        visit.call(&self.channel)?;
         self.observations.traverse(visit)?;
         self.actions.traverse(visit)?;
         self.foreign.traverse(visit)?;
@@ -130,14 +137,13 @@ impl PyShard {
 
     /// Runs `task` on every row; the error is one that does not belong to a single row.
     fn run_rows(&mut self, py: Python<'_>, task: &mut Task<'_>) -> PyResult<()> {
-        let rows = task.rows.clone();
         let (actions, resets) = match task.op {
             // The environments were called already, and their rows wait for places.
             _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
             }
-            Op::Step => (self.actions_in_memory(py, &task.actions, &rows)?, None),
+            Op::Step => (self.actions_in_memory(py, &task.actions, task.own_rows())?, None),
             _ => {
                 let resets = self.worker.bind(py).call_method0(intern!(py, "receive_reset"))?;
                 (None, Some(resets.cast_into::<PyList>()?))
@@ -167,7 +173,7 @@ impl PyShard {
             if let Some(failure) = batch.show(row, called) {
                 // Ctrl-C must not wait for the other environments. Rows that were sent are received one
                 // by one, so each of them needs a result.
-                is_interrupted = !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
+                is_interrupted |= !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
@@ -224,17 +230,19 @@ impl PyShard {
         }
     }
 
-    /// The actions of rows whose space has a fixed shape. There are none for a worker that replaces
-    /// a dead one whose actions arrived through the channel: all of its rows are lost and restart.
+    /// The actions of rows whose space has a fixed shape, where one of the rows needs its action. Rows
+    /// that lost their environments are reset instead; those of the dead worker may have arrived
+    /// through its channel, and are nowhere now.
     fn actions_in_memory<'py>(
         &mut self,
         py: Python<'py>,
         area: &ActionRows<'_>,
-        rows: &Range<usize>,
+        own: Range<usize>,
     ) -> PyResult<Option<Actions<'py>>> {
-        if self.actions.opaque > 0 {
+        if self.lost[own].iter().all(|lost| *lost) {
             return Ok(None);
         }
+        let rows = &area.rows();
         let (leaves, known) = (&self.actions.leaves, &mut self.known_actions);
         Actions::load(py, leaves, known, area, rows).map(Some)
     }
@@ -279,7 +287,7 @@ impl PyShard {
             Op::Step if queued.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (RowRequest::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
-            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, &queued.rows)?),
+            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, row..row + 1)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
                 (RowRequest::from_reset(&how), None)
@@ -303,66 +311,76 @@ impl PyShard {
 }
 
 impl PyShard {
-    /// Sends faults, then infos that did not fit; after a control call, sends its answer.
-    fn send(&mut self, py: Python<'_>) -> PyResult<()> {
-        let worker = self.worker.bind(py);
-        if self.unsent.failed {
-            let faults: Vec<_> =
-                self.faults.drain(..).map(|(row, fault)| (row, fault.into_value(py))).collect();
-            worker.call_method1(intern!(py, "send_faults"), (faults,))?;
-            self.unsent.failed = false;
+    /// Keeps a message until the task is acknowledged.
+    fn announce(&mut self, py: Python<'_>, packed: PyResult<Bound<'_, PyAny>>) {
+        match packed {
+            Ok(message) => self.unsent.push(message.unbind()),
+            Err(error) => error.write_unraisable(py, Some(self.worker.bind(py))),
         }
-        if self.answering {
-            worker.call_method0(intern!(py, "send_answer"))?;
-        } else if self.unsent.spilled {
-            let stream = PyBytes::new(py, self.writer.stream());
-            worker.call_method1(intern!(py, "send_rest"), (stream,))?;
-        }
-        self.unsent = Report::default();
-        Ok(())
     }
 
-    /// Sends `error` instead of each message that could not be sent, since the caller waits for
-    /// every message that was announced.
-    fn send_instead(&mut self, py: Python<'_>, error: &PyErr) -> PyResult<()> {
-        let (worker, unsent) = (self.worker.bind(py), std::mem::take(&mut self.unsent));
-        if unsent.failed {
+    /// Announces the exceptions of a task, if there are some; whether there are.
+    fn announce_faults(&mut self, py: Python<'_>) -> bool {
+        if self.faults.is_empty() {
+            return false;
+        }
+        let worker = self.worker.bind(py).clone();
+        let faults = self.faults.drain(..).map(|(row, fault)| (row, fault.into_value(py)));
+        let faults: Vec<_> = faults.collect();
+        let packed = worker.call_method1(intern!(py, "pack_faults"), (faults,));
+        let packed = packed.or_else(|error| {
             let first_row = worker.getattr(intern!(py, "first_row"))?;
-            worker.call_method1(intern!(py, "send_faults"), ([(first_row, error.value(py))],))?;
-        }
-        if unsent.spilled && self.answering {
-            self.answer_failed(py, error.clone_ref(py));
-            worker.call_method0(intern!(py, "send_answer"))?;
-        } else if unsent.spilled {
-            worker.call_method1(intern!(py, "send_rest"), (py.None(),))?; // the infos are lost
-        }
-        Ok(())
+            worker.call_method1(intern!(py, "pack_faults"), ([(first_row, error.value(py))],))
+        });
+        self.announce(py, packed);
+        true
     }
 
-    /// Answers a control call.
-    fn answer(&self, py: Python<'_>) -> PyResult<()> {
+    /// Announces infos that do not fit into shared memory.
+    fn announce_rest(&mut self, py: Python<'_>) {
+        let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
+        let stream = PyBytes::new(py, self.writer.stream());
+        let packed = worker.call_method1(name, (stream,));
+        let packed = packed.or_else(|_| worker.call_method1(name, (py.None(),))); // they are lost
+        self.announce(py, packed);
+    }
+
+    /// Announces the answer to a control call.
+    fn announce_answer(&mut self, py: Python<'_>, packed: PyResult<Bound<'_, PyAny>>) -> Report {
+        self.announce(py, packed);
+        Report { spilled: true, ..Report::default() }
+    }
+
+    /// Carries out a control call; returns the answer, packed.
+    fn answer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let worker = self.worker.bind(py);
-        let saving = worker.call_method0(intern!(py, "answer"))?;
-        if saving.is_none() {
-            return Ok(());
-        }
-        for row in saving.extract::<Vec<usize>>()? {
+        let saving: Option<Vec<usize>> = worker.call_method0(intern!(py, "answer"))?.extract()?;
+        for row in saving.into_iter().flatten() {
             let saved = PyBytes::new(py, &self.autoreset.save(row).to_bytes());
             let shown = self.held[row].shown.as_slice();
             let arguments = (row, saved, PyList::new(py, shown)?, self.lost[row]);
-            worker.call_method1(intern!(py, "save"), arguments)?;
+            if !worker.call_method1(intern!(py, "save"), arguments)?.is_truthy()? {
+                break; // Ctrl-C, which must not wait for the other environments
+            }
         }
-        Ok(())
+        worker.call_method0(intern!(py, "pack_answer"))
     }
 
-    /// Answers a control call with an error that belongs to no environment.
-    fn answer_failed(&self, py: Python<'_>, error: PyErr) {
+    /// The answer to a control call that failed with an error that belongs to no environment.
+    fn answer_failed<'py>(&self, py: Python<'py>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let worker = self.worker.bind(py);
-        let answered = worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),));
-        if let Err(error) = answered {
-            error.write_unraisable(py, Some(worker));
-        }
+        worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),))
     }
+}
+
+/// Sends a message. No Python code runs, so no exception of a signal handler can lose it.
+fn post(channel: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
+    let py = channel.py();
+    if let Ok(channel) = channel.cast::<PyChannel>() {
+        return channel.get().post(py, message, number);
+    }
+    let outbox = channel.getattr(intern!(py, "outbox"))?;
+    outbox.call_method1(intern!(py, "put"), ((number, message),)).map(drop)
 }
 
 /// Whether this is Ctrl-C, which Python raises in the main thread alone.
@@ -381,13 +399,11 @@ impl Shard for PyShard {
             if self.prepared.is_none() {
                 self.forget(py, task.own_rows());
             }
-            self.answering = task.op == Op::Call;
-            if self.answering {
+            if task.op == Op::Call {
                 self.reset_lost(py, task);
-                if let Err(error) = self.answer(py) {
-                    self.answer_failed(py, error); // Ctrl-C, or the channel is closed
-                }
-                return Report { spilled: true, ..Report::default() };
+                // An error is Ctrl-C, or the channel is closed.
+                let packed = self.answer(py).or_else(|error| self.answer_failed(py, error));
+                return self.announce_answer(py, packed);
             }
             if let Err(error) = self.run_rows(py, task) {
                 // Rows that were not called are as they were.
@@ -397,8 +413,12 @@ impl Shard for PyShard {
                 }
                 self.faults.push((task.rows.start, error));
             }
+            let failed = self.announce_faults(py);
             let spilled = !task.store_infos(self.writer.stream());
-            Report { failed: !self.faults.is_empty(), spilled }
+            if spilled {
+                self.announce_rest(py);
+            }
+            Report { failed, spilled }
         })
     }
 
@@ -429,11 +449,11 @@ impl Shard for PyShard {
         self.prepared = None;
         let failed = |row| Error::Panicked { row, message: message.to_owned() };
         attach(|py| {
+            self.unsent.clear();
             self.writer.clear();
-            self.answering = task.op == Op::Call;
-            if self.answering {
-                self.answer_failed(py, to_py_err(failed(task.rows.start)));
-                return Report { spilled: true, ..Report::default() };
+            if task.op == Op::Call {
+                let packed = self.answer_failed(py, to_py_err(failed(task.rows.start)));
+                return self.announce_answer(py, packed);
             }
             for (own, row) in task.own_rows().zip(task.rows.clone()) {
                 self.autoreset.fail(own);
@@ -441,24 +461,19 @@ impl Shard for PyShard {
                     self.faults.push((row, to_py_err(failed(row))));
                 }
             }
-            Report { failed: true, spilled: false }
+            Report { failed: self.announce_faults(py), spilled: false }
         })
     }
 
-    fn flush(&mut self, report: Report) {
-        self.unsent = report;
-        let sent = attach(|py| {
-            let sent = self.send(py);
-            sent.or_else(|error| self.send_instead(py, &error))
+    fn flush(&mut self, _report: Report) {
+        attach(|py| {
+            let channel = self.channel.bind(py);
+            for message in self.unsent.drain(..) {
+                self.announced += 1;
+                // If that fails, the channel is closed, and the pool is closed or soon will be.
+                drop(post(channel, message.bind(py), self.announced));
+            }
         });
-        // If that fails too, the channel is closed, and the pool is closed or soon will be.
-        drop(sent);
-    }
-
-    fn flush_panicked(&mut self, message: &str) {
-        let message = format!("sending what environments returned panicked: {message}");
-        let sent = attach(|py| self.send_instead(py, &PyRuntimeError::new_err(message)));
-        drop(sent); // if that fails, the channel is closed
     }
 
     fn close(&mut self) {

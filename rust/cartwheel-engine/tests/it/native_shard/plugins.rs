@@ -18,6 +18,10 @@ static PLUGIN: Plugin = plugin(&ENVS.0);
 static NEWER: Table<[Env; 1]> = Table([env(c"hostile/Newer-v0")]);
 static SHORT: Table<[Env; 1]> =
     Table([Env { struct_size: offset_of!(Env, run), ..env(c"hostile/Short-v0") }]);
+static UNEVEN: Table<[Env; 1]> = Table([Env {
+    struct_size: offset_of!(Env, run) + size_of::<usize>() + 1,
+    ..env(c"hostile/Uneven-v0")
+}]);
 static OLD: Table<[Env; 1]> = Table([Env {
     struct_size: offset_of!(Env, run) + size_of::<usize>(),
     ..env(c"hostile/Old-v0")
@@ -77,6 +81,9 @@ fn short_tables_lack_what_they_do_not_have() {
     let up_to_run = offset_of!(Env, run);
     let short = refused(envs_of(&SHORT.0));
     assert!(short.contains(&format!("a table of {up_to_run} bytes for an environment")), "{short}");
+    let uneven = refused(envs_of(&UNEVEN.0));
+    let size = up_to_run + size_of::<usize>() + 1;
+    assert!(uneven.contains(&format!("a table of {size} bytes for an environment")), "{uneven}");
     // The functions behind its size count as absent, whatever is there.
     register_table(kept(envs_of(&OLD.0)), "old.so").unwrap();
     let kind = EnvKind::new(&find("hostile/Old-v0").unwrap(), "").unwrap();

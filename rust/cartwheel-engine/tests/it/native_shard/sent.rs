@@ -156,6 +156,25 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     assert_eq!(received, rows.map(|row| expected[row]));
 }
 
+/// Where the elements of an earlier step are, others may be stored while these rows are in flight.
+#[test]
+fn rows_that_are_sent_without_actions_do_not_step_with_those_of_an_earlier_step() {
+    for workers in [0, 2] {
+        let settings = limited(AutoresetMode::NextStep, 9);
+        let mut envs = Envs::with_batches(&recipe(), 4, workers, settings, 2);
+        send_resets(&mut envs, &[0, 1, 2, 3]);
+        (0..2).for_each(|_| drop(receive(&mut envs)));
+        send_steps(&mut envs, &[0, 1, 2, 3], &[1; 4]).unwrap();
+        (0..2).for_each(|_| drop(receive(&mut envs)));
+        envs.pool.sending(Call::Step, Some(&[1, 2])).unwrap().send(0).unwrap();
+        receive(&mut envs);
+        for row in [1, 2] {
+            let fault = envs.mailboxes[envs.pool.shard_of(row)].take_fault(row).unwrap().error;
+            assert!(matches!(fault, Error::WrongActionDType { got: None, .. }), "{fault}");
+        }
+    }
+}
+
 #[test]
 fn rows_are_in_the_order_of_their_sends_if_a_batch_has_room_for_all() {
     let mut envs = Envs::new(&recipe(), 6, 3, limited(AutoresetMode::NextStep, 100));
