@@ -111,16 +111,6 @@ pub(crate) fn view<'py>(
     unsafe { make_over(owner, kind.dtype, rows, &kind.shape, first) }
 }
 
-/// A writable view of [all results](cartwheel_engine::memory::AddressLease::results) of a leased slab as
-/// bytes, if they are in one piece.
-pub(super) fn results_view<'py>(
-    owner: &Bound<'py, SlabLease>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some((first, bytes)) = owner.get().lease().results() else { return Ok(None) };
-    // SAFETY: there are that many bytes, and they are the owner's (invariant 2).
-    unsafe { make_over(owner, DType::U8, bytes, &[], first) }.map(Some)
-}
-
 /// A writable array of shape `[rows, *shape]` over memory of `owner`, which becomes its base.
 ///
 /// # Safety

@@ -48,6 +48,7 @@ pub(crate) use crate::array::block::{Block, Blocks};
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
+use crate::array::made::make_over;
 pub(crate) use crate::array::made::{
     filled, from_bytes, from_numbers, rollout_view, view, written,
 };
@@ -261,6 +262,14 @@ pub(crate) fn scatter(
         // may pass views of one array.
         unsafe { from.copy_to(to, bytes) }
     }
+}
+
+/// A writable view of [all results](cartwheel_engine::memory::AddressLease::results) of a leased slab as
+/// bytes, if they are in one piece.
+fn results_view<'py>(owner: &Bound<'py, SlabLease>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some((first, bytes)) = owner.get().lease().results() else { return Ok(None) };
+    // SAFETY: there are that many bytes, and they are the owner's (invariant 2).
+    unsafe { make_over(owner, DType::U8, bytes, &[], first) }.map(Some)
 }
 
 /// The dtype of a NumPy scalar, by its exact type, and its bytes, at the front of the array; `None`

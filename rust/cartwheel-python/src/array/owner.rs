@@ -7,7 +7,7 @@ use cartwheel_engine::memory::{AddressLease, Lease, RolloutLease};
 use cartwheel_engine::pool::Recorded;
 use pyo3::prelude::*;
 
-use crate::array::made::results_view;
+use crate::array::results_view;
 use crate::descriptor::PyDescriptor;
 
 /// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
