@@ -26,9 +26,9 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
     let bounds = shards.iter().flat_map(|shard| [shard.rows.start as u64, shard.rows.end as u64]);
     let bounds: Vec<_> = bounds.map(signed).collect();
     fields.set_item("worker_rows", from_numbers(py, shards.len(), &[2], &bounds)?)?;
-    let times = shards.iter().flat_map(|shard| shard.step_times);
-    let times: Vec<_> = times.map(signed).collect();
-    fields.set_item("step_times", from_numbers(py, shards.len(), &[BUCKETS], &times)?)?;
+    let counts = shards.iter().flat_map(|shard| shard.step_times);
+    let counts: Vec<_> = counts.map(signed).collect();
+    fields.set_item("step_times", from_numbers(py, shards.len(), &[BUCKETS], &counts)?)?;
     let timed = shards.iter().map(|shard| shard.timed.as_secs_f64());
     fields.set_item("timed_seconds", array(py, timed)?)?;
     let working = shards.iter().map(|shard| shard.working.as_secs_f64());
