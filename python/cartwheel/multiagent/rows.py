@@ -19,10 +19,10 @@ from cartwheel.vector.state_dict import check_equal, check_header, new_state
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel._cartwheel import Pool
     from cartwheel._internal.reset_arguments import Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
+    from cartwheel.vector.pool_owner import PoolOwner
 
 #: Infos that are not of agents, and stay where they are.
 _OF_ROWS = ("final_obs", "env_error", "worker_restarted", "restarted")
@@ -72,10 +72,10 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     @property
-    def _pool(self) -> Pool:
-        """The pool, which counts the steps and resets of all callers."""
-        pool: Pool = self.envs._pool.unwrapped._pool
-        return pool
+    def _pool_owner(self) -> PoolOwner:
+        """The vector environment whose pool counts the steps and resets of all callers."""
+        owner: PoolOwner = self.envs._pool.unwrapped
+        return owner
 
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.vector.pool_owner import PoolOwner
+from cartwheel.vector.pool_owner import pool_of
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -24,7 +24,7 @@ class Calls:
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Begins with the present number; ``envs`` may be wrapped."""
         self._envs = envs.unwrapped
-        self._pool = self._envs._pool if isinstance(self._envs, PoolOwner) else None
+        self._pool = pool_of(self._envs)
         self._seen = self._number()
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.error import AlreadyPendingCallError
 
-from cartwheel.vector.pool_owner import PoolOwner
+from cartwheel.vector.pool_owner import pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,9 @@ def nothing_in_flight(envs: Any, calling: str) -> Iterator[None]:
 
 
 def _check_idle(envs: Any, calling: str) -> None:
-    if isinstance(envs, PoolOwner):
-        envs._pool.check(calling, idle=True)
+    pool = pool_of(envs)
+    if pool is not None:
+        pool.check(calling, idle=True)
         return
     pending = getattr(getattr(envs, "_state", None), "value", "default")  # Gymnasium's own
     if pending != "default":

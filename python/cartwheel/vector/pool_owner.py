@@ -43,3 +43,12 @@ class PoolOwner(Generic[ObsType, ActType]):
         """Returns row numbers as a list; ``None`` stands for all rows."""
         rows = self._named(env_index)
         return list(range(self.num_envs)) if rows is None else rows
+
+
+def pool_of(envs: Any) -> Pool | None:
+    """Returns the pool that counts and checks the calls of a vector environment, if it has one.
+
+    Rows of agents have the pool of their environments, which is not their own.
+    """
+    owner = getattr(envs, "_pool_owner", envs)
+    return owner._pool if isinstance(owner, PoolOwner) else None
