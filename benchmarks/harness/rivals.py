@@ -173,10 +173,11 @@ def torchrl_parallel(env_fns: Sequence[EnvFn]) -> VectorRunner:
         state = envs.reset()
     torch.set_num_threads(num_threads)  # `ParallelEnv` changes it for the whole program
 
-    def step(actions: Any) -> None:
+    def step(actions: Any) -> Any:
         nonlocal state
         state["action"] = actions
-        _, state = envs.step_and_maybe_reset(state)
+        result, state = envs.step_and_maybe_reset(state)
+        return result
 
     space = batch_space(_torchrl_action_space(env_fns[0]), num_envs)
     actions = [torch.as_tensor(batch) for batch in sample_actions(space)]
