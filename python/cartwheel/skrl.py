@@ -21,6 +21,7 @@ from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space
 
 from cartwheel._device.sending import array_of
 from cartwheel._internal import nested
+from cartwheel.errors import named_rows
 from cartwheel.vector.infos import failed_rows, is_dense
 
 __all__ = ["TrueNextObservations"]
@@ -129,9 +130,10 @@ class TrueNextObservations:
         failed = failed_rows(infos)
         lost = over & ~ended if failed is None else over & ~ended & ~failed
         if lost.any():
+            rows = named_rows(np.flatnonzero(lost).tolist())
             raise ValueError(
-                f"the episodes of rows {np.flatnonzero(lost).tolist()} ended, and `infos` have no "
-                "`final_obs` of them: make the environments with autoreset_mode='same_step'"
+                f"the episodes of {rows} ended, and `infos` have no `final_obs` of them: make the "
+                "environments with autoreset_mode='same_step'"
             )
         return np.flatnonzero(over & ended)
 

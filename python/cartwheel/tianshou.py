@@ -225,17 +225,15 @@ class CartwheelVectorEnv(BaseVectorEnv):
         If a reset raises, the other ones are waited for first, so that all can be reset again.
         """
         parts: list[tuple[list[int], Steps]] = []
-        error, flying = None, self._envs.in_flight
-        while rows_left := set(rows).intersection(flying):
+        error = None
+        while rows_left := set(rows).intersection(flying := self._envs.in_flight):
             try:
                 found, batch = self._receive()
             except Exception as raised:
                 error = error or raised
-                before, flying = flying, self._envs.in_flight
-                if len(flying) == len(before):  # a time-out, or there are no workers any more
+                if len(self._envs.in_flight) == len(flying):  # a time-out, or no worker is left
                     raise
                 continue
-            flying = self._envs.in_flight
             is_reset = np.isin(found, list(rows_left))
             for chosen, kept in ((is_reset, parts), (~is_reset, self._early)):
                 if chosen.any():

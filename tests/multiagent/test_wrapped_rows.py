@@ -219,7 +219,7 @@ def test_the_rollout_goes_on_after_refused_actions(mode):
             collector.collect()
         rollout = collector.collect()
         assert next(calls) == 10
-        assert envs.call("num_moves") == (9 % 5, 9 % 5) if mode == "next_step" else (1, 1)
+        assert envs.call("num_moves") == ((9 % 5,) * 2 if mode == "next_step" else (1, 1))
         assert rollout.valid.sum() == 4 * 9 - 4 * (mode == "next_step")
 
 

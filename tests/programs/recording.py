@@ -32,16 +32,16 @@ def play(envs):
 
 
 @program
-def record_until_killed(folder, form, steps):
+def record_until_killed(folder, form, flushes_at, steps):
     """Records; kills itself some steps after it told how many episodes are flushed."""
     envs = recorder(folder, form)
     episodes = 0
     for number, result in enumerate(play(envs)):
         episodes += int((result[2] | result[3]).sum())
-        if number == 150:
+        if number == int(flushes_at):
             envs.flush()
             tell(flushed=episodes)
-        if number == 150 + int(steps):
+        if number == int(flushes_at) + int(steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.cases import Case
+from tests.support.repetitions import times
 
 MODELS = Path(__file__).with_name("models")
 INFINITY = float("inf")
@@ -21,7 +22,7 @@ def case(name, *ends, steps=None, dtype=np.float32, **keywords):
         keywords,
         terminates="termination" in ends,
         truncates="truncation" in ends,
-        steps=steps or (90 if "termination" in ends else 65),
+        steps=steps or (90 if "termination" in ends else times(65, with_full=90)),
         dtype=dtype,
     )
 

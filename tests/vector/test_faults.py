@@ -279,7 +279,7 @@ def test_the_traceback_includes_the_environment(build, name):
     with pytest.raises(expected_type(name, build.executor)) as failure:
         envs.step(actions(row_3=name))
     shown = "".join(traceback.format_exception(failure.value))
-    for place in ("faulty.py", "in commit", "in _raise"):
+    for place in ("faulty.py", "in commit", "in _raise\n"):
         assert place in shown
     if name == "chained":
         assert "boom" in shown

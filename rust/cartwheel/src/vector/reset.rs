@@ -102,8 +102,8 @@ impl<O> Reset<O> {
     ///
     /// # Errors
     ///
-    /// When there is no such row, when it is named twice, or when there are not as many seeds as rows
-    /// or as many entries of a mask.
+    /// There is no such row, a row is named twice, or the number of seeds, or of entries of a mask, is
+    /// not that of the rows.
     pub(super) fn plan(&self, count: usize) -> Result<Vec<(usize, RowReset)>, VectorError> {
         if let Some(len) = self.mask_len.filter(|&len| len != count) {
             return Err(VectorError::refused(format!("a mask of {len} entries for {count} rows")));
