@@ -282,6 +282,7 @@ def test_the_traceback_includes_the_environment(build, name):
     for place in ("faulty.py", "in commit", "in _raise\n"):
         assert place in shown
     if name == "chained":
+        assert "in _raise_chained\n" in shown
         assert "boom" in shown
     if build.executor == "process":
         assert "faulty.py" in str(failure.value.__cause__)
