@@ -194,6 +194,16 @@ class Listed(Walkers):
         return [self.number(agent), self.t, 7]
 
 
+class Counted(Walkers):
+    """Observations are the steps since the reset, counted from 1. The space excludes zero."""
+
+    def observation_space(self, agent):
+        return Discrete(9, start=1)
+
+    def observe(self, agent, action):
+        return 1 + self.t
+
+
 class Talkers(ParallelEnv[Any, Any, Any]):
     """Two agents that say text; the second leaves first."""
 

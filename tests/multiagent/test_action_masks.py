@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 import pettingzoo
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import cartwheel
 from cartwheel._cartwheel import keep_masks
+from tests.support.gates import Gates
 from tests.support.masked import expected, mask_of
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -100,6 +101,153 @@ def test_masks_are_those_of_the_observations(mode, shows, executor):
             np.testing.assert_equal(envs.action_masks(), masks)
             masked += not all(mask.all() for mask in masks.values())
         assert masked > 10
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+def test_a_row_that_a_limit_ended_allows_every_action_until_it_is_reset(mode, shows):
+    make = [partial(Masked, shows)] * 2
+    keywords = {"autoreset_mode": mode, "executor": "inline", "max_episode_steps": 3}
+    with closing(cartwheel.ParallelVectorEnv(make, **keywords)) as envs:
+        envs.reset(seed=1)
+        actions = {agent: np.ones(2, np.int64) for agent in AGENTS}
+        other = {"reset_mask": np.array([False, True])}
+        for _ in range(2):
+            envs.step(actions)
+        envs.reset(options=other)
+        assert not all(masks[0].all() for masks in envs.action_masks().values())
+        assert envs.step(actions)[4]["episode_over"].tolist() == [True, False]
+        for _ in range(2):
+            masks = envs.action_masks()
+            assert all(of_agent[0].all() for of_agent in masks.values())
+            assert not all(of_agent[1].all() for of_agent in masks.values())
+            envs.reset(options=other)
+        envs.reset(options={"reset_mask": ~other["reset_mask"]})
+        assert not all(masks[0].all() for masks in envs.action_masks().values())
+
+
+class Formed(Masked):
+    """Masks in infos are lists, or tuples of the masks of two actions."""
+
+    def __init__(self, form, length=4):
+        super().__init__(shows=False)
+        self.form, self.length = form, length
+
+    def action_space(self, agent):
+        return Discrete(4) if self.form is list else MultiDiscrete([2, 2])
+
+    def shown(self):
+        observations, infos = super().shown()
+        for info in infos.values():
+            mask = info[self.key][: self.length]
+            info[self.key] = mask.tolist() if self.form is list else tuple(np.split(mask, 2))
+        return observations, infos
+
+
+@pytest.mark.parametrize("form", [list, tuple])
+def test_masks_in_infos_may_be_lists_and_tuples_of_parts(form):
+    makes = [partial(Formed, form)] * 2, [partial(Masked, False)] * 2
+    with (
+        closing(cartwheel.ParallelVectorEnv(makes[0], executor="inline")) as envs,
+        closing(cartwheel.ParallelVectorEnv(makes[1], executor="inline")) as others,
+    ):
+        for one in (envs, others):
+            one.reset(seed=1)
+        for _ in range(12):
+            np.testing.assert_equal(envs.action_masks(), others.action_masks())
+            envs.step({name: space.sample() for name, space in envs.action_space.items()})
+            others.step({agent: np.ones(2, np.int64) for agent in AGENTS})
+    envs = cartwheel.ParallelVectorEnv([partial(Formed, form, 2)], executor="inline")
+    text = r"of 'a_0' must have 4 numbers, one for each action, got int\d+ of the shape \(2,\)"
+    with closing(envs), pytest.raises(ValueError, match=text):
+        envs.reset(seed=1)
+
+
+class Reserved(Masked):
+    """Shows no mask in a reset."""
+
+    def reset(self, seed=None, options=None):
+        return super().reset(seed, options)[0], {}
+
+
+@pytest.mark.parametrize("way", ["mask", "numbers", "state"])
+def test_rows_that_begin_anew_without_a_mask_allow_every_action(way):
+    make = [partial(Reserved, shows=False)] * 2
+    with closing(cartwheel.ParallelVectorEnv(make, executor="inline", states="pickle")) as envs:
+        envs.reset(seed=1)
+        envs.step({agent: np.ones(2, np.int64) for agent in AGENTS})
+        before = envs.action_masks()
+        if way == "state":
+            envs.set_state([1], envs.get_state([0]))
+        else:
+            some = {"mask": np.array([False, True]), "numbers": [1]}[way]
+            envs.reset(options={"reset_mask" if way == "mask" else "env_index": some})
+        masks = envs.action_masks([0, 1])
+        for agent in AGENTS:
+            assert not before[agent].all()
+            np.testing.assert_array_equal(masks[agent], [before[agent][0], np.ones(4, np.bool_)])
+
+
+class Raising(Masked):
+    def step(self, actions):
+        if max(actions.values()) == 3:
+            raise OSError("tripped")
+        return super().step(actions)
+
+
+@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+def test_a_row_whose_step_was_lost_with_the_error_of_another_allows_every_action(shows):
+    make = [partial(Raising, shows)] * 2
+    with closing(cartwheel.ParallelVectorEnv(make, executor="inline")) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(OSError, match="tripped"):
+            envs.step({agent: np.array([0, 3]) for agent in AGENTS})
+        for agent, masks in envs.action_masks().items():
+            assert masks[0].all(), agent
+        observations, _ = envs.reset(options={"reset_mask": np.array([False, True])})
+        for agent, masks in envs.action_masks().items():
+            if shows:
+                masks_of_both = expected(observations[agent]["count"])
+                np.testing.assert_array_equal(masks, masks_of_both)
+            else:
+                assert masks[0].all(), agent
+
+
+class Gated(Masked):
+    """A step with the action 3 waits at a gate."""
+
+    def __init__(self, gates, shows):
+        super().__init__(shows)
+        self.gates = gates
+
+    def step(self, actions):
+        self.gates.stand_at(int(max(actions.values()) == 3))
+        return super().step(actions)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+def test_masks_of_a_step_that_timed_out_are_those_shown_or_allow_every_action(
+    mode, shows, tmp_path
+):
+    gates = Gates(tmp_path)
+    keywords = {"autoreset_mode": mode, "executor": "thread", "num_workers": 2, "timeout": 1}
+    make = [partial(Gated, gates, shows)] * 2
+    with closing(cartwheel.ParallelVectorEnv(make, **keywords)) as envs:
+        envs.reset(seed=1)
+        before = envs.action_masks()
+        with pytest.raises(cartwheel.WorkerTimeoutError):
+            envs.step({agent: np.full(2, 3) for agent in AGENTS})
+        gates.open(1)
+        observations, _ = envs.reset(options={"reset_mask": np.array([False, True])})
+        masks = envs.action_masks()
+        for agent in AGENTS:
+            shown = observations[agent]["count"] if shows else observations[agent]
+            wanted = expected(shown)
+            if not shows:
+                wanted[0] = True
+            np.testing.assert_array_equal(masks[agent], wanted)
+            assert (masks[agent][0] != before[agent][0]).any()
 
 
 def test_groups_and_rows_have_the_masks_of_their_agents():

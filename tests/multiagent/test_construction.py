@@ -3,6 +3,7 @@
 import math
 import pickle
 import re
+import weakref
 
 import gymnasium as gym
 import numpy as np
@@ -126,6 +127,15 @@ def test_spaces_are_by_agent_and_keep_the_order():
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(envs)
     assert envs.closed
+
+
+@pytest.mark.parametrize("env", [Walkers, Guests], ids=["walkers", "guests with states"])
+def test_environments_are_freed_with_their_rows_without_a_garbage_collection(env):
+    with make([env] * 2) as envs:
+        envs.reset(seed=0)
+        known = [weakref.ref(one) for one in envs.envs]
+    del envs
+    assert [one() for one in known] == [None, None]
 
 
 @pytest.mark.parametrize(

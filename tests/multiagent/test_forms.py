@@ -322,6 +322,22 @@ def test_rows_of_environments_are_reset_together():
             rows.step(np.zeros((2, 1)))
 
 
+@EVERY_MODE
+def test_a_masked_reset_shows_other_rows_as_the_last_step_did(mode):
+    with make([Walkers] * 2, autoreset_mode=mode) as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=0)
+        ended = 0
+        for _ in range(4):
+            shown, _, terminated, _, before = rows.step(np.ones((6, 1)))
+            ended += np.count_nonzero(terminated[:3])
+            observations, infos = rows.reset(options={"reset_mask": np.arange(6) > 2})
+            assert observations[:3].tolist() == shown[:3].tolist()
+            assert infos["present"].tolist() == before["present"][:3].tolist() + [True] * 3
+            assert observations[3:, 1].tolist() == [0] * 3
+        assert ended == 3
+
+
 def test_rows_need_agents_with_equal_spaces_and_whole_batches():
     with make([Guests]) as envs, pytest.raises(ValueError, match="'host' has Dict"):
         envs.as_rows()

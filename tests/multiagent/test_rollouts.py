@@ -8,6 +8,7 @@ import pytest
 import cartwheel
 from tests.multiagent.environments import Walkers
 from tests.multiagent.oracle import Alone
+from tests.multiagent.test_lost_infos import losing
 
 
 def halves(observations):
@@ -210,6 +211,16 @@ def test_last_observations_of_agents_are_kept_for_values():
     assert rollout.final_index.tolist() == [[1, 0], [2, 1], [2, 2]]
     assert rollout.final_observations.tolist() == [[0, 2, 0], [1, 3, 0.5], [2, 3, 1]]
     assert rollout.truncated[2].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_steps_whose_infos_were_lost_are_transitions_of_agents_that_were_terminated_alone(mode):
+    with losing(2, autoreset_mode=mode) as envs:
+        collector = cartwheel.Collector(envs.as_rows(), halves, 3, seed=[2, 0], progress=False)
+        rollout = collector.collect()
+    assert rollout.valid[:2].tolist() == [[True] * 6, [True] * 4 + [False] * 2]
+    assert rollout.terminated[1].tolist() == [False] * 3 + [True] + [False] * 2
+    assert rollout.valid[2].tolist() == [True] * 3 + [False] + [True] * 2
 
 
 def test_what_cannot_be_collected_or_evaluated_is_refused_with_a_way():

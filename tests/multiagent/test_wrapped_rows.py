@@ -1,6 +1,7 @@
 """Wrappers around rows of agents: absent agents are neither steps nor observations."""
 # ruff: noqa: ARG002 (signatures are PettingZoo's)
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -17,17 +18,23 @@ from cartwheel.wrappers import (
     NormalizeReward,
     RecordEpisodeStatistics,
     RecordMetrics,
+    TransformObservation,
     TransformReward,
 )
 from tests.multiagent.environments import Guests, Walkers
 from tests.multiagent.oracle import MODES
+from tests.support.comparison import assert_identical
+from tests.support.gates import Gates
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 NAMES = ("a", "b", "c")
 
 
 class Visitors(Guests):
-    """Guests with equal spaces: they come late, leave with a flag or without, and come again."""
+    """Guests with equal spaces: they come late, leave with a flag or without, and come again.
+
+    Their last step may have no observation.
+    """
 
     def __init__(self):
         super().__init__(NAMES)
@@ -37,12 +44,6 @@ class Visitors(Guests):
 
     def action_space(self, agent):
         return Box(-1, 1, (1,), np.float32)
-
-    def step(self, actions):
-        before = list(self.agents)
-        observations, *rest = super().step(actions)
-        gone = [name for name in before if name not in self.agents]
-        return {name: self.observe(name) for name in gone} | observations, *rest
 
     def observe(self, agent):
         return np.array([10.0 + self.possible_agents.index(agent), 2.0 * self.t])
@@ -148,6 +149,86 @@ def test_rows_of_absent_agents_show_the_last_normalized_observation_again(mode):
             assert shown[gone].tolist() == last[gone].tolist()
             absent, last = absent + gone.sum(), shown
         assert absent > 5
+
+
+class Gated(Walkers):
+    """The first action above 0 in the life of an environment waits at a gate."""
+
+    def __init__(self, gates):
+        super().__init__()
+        self.gates = gates
+
+    def step(self, actions):
+        if max(action[0] for action in actions.values()) > 0:
+            self.gates.stand_at(1)
+        return super().step(actions)
+
+
+@EVERY_MODE
+def test_a_step_that_timed_out_is_lost_to_the_rows_that_a_masked_reset_leaves_alone(mode, tmp_path):
+    gates = Gates(tmp_path)
+    with cartwheel.ParallelVectorEnv(
+        [partial(Gated, gates)] * 2,
+        autoreset_mode=mode,
+        executor="thread",
+        num_workers=2,
+        timeout=1,
+    ) as made:
+        observing = NormalizeObservation(made.as_rows())
+        envs = RecordMetrics(observing)
+        envs.reset(seed=[0, 0])
+        envs.step(np.zeros((6, 1)))
+        with pytest.raises(cartwheel.WorkerTimeoutError):
+            envs.step(np.ones((6, 1)))
+        gates.open(1)
+        mask = np.arange(6) > 2
+        _, infos = envs.reset(options={"reset_mask": mask})
+        # Walker 0 ended in the step that was lost.
+        is_there = mode != AutoresetMode.SAME_STEP
+        assert infos["present"].tolist() == [is_there] + [True] * 5
+        assert round(observing.obs_rms.count) == 12 + 2 + is_there + 3
+        for _ in range(9):
+            over = envs.step(np.zeros((6, 1)))[4]["episode_over"]
+            if mode == AutoresetMode.DISABLED and over.any():
+                envs.reset(options={"reset_mask": over})
+        found = envs.finished()
+    lengths = 2 + found["env_index"] % 3  # of whole episodes
+    assert found["episode_len"].tolist() == lengths.tolist()
+    assert found["return"].tolist() == (10.0 * (lengths - 2) * lengths).tolist()
+    assert len(set(found["env_index"].tolist())) == 6
+
+
+@EVERY_MODE
+def test_wrappers_of_rows_go_on_from_a_state_of_others(mode):
+    def made():
+        envs = cartwheel.ParallelVectorEnv([Visitors] * 2, autoreset_mode=mode, executor="inline")
+        shifted = TransformObservation(NormalizeObservation(envs.as_rows()), lambda seen: seen + 1)
+        return RecordMetrics(shifted)
+
+    def step(envs):
+        """Steps; the last results are what rows show now."""
+        results = [envs.step(np.zeros((6, 1)))]
+        over = results[0][4]["episode_over"]
+        if mode == AutoresetMode.DISABLED and over.any():
+            results.append(envs.reset(options={"reset_mask": over}))
+        return results
+
+    absent = 0
+    with made() as envs, made() as others:
+        envs.reset(seed=3)
+        for _ in range(25):
+            shown, *_, infos = step(envs)[-1]
+            absent += np.count_nonzero(~infos["present"])
+            state = pickle.loads(pickle.dumps(envs.state_dict()))
+            np.testing.assert_array_equal(others.load_state_dict(state), shown)
+            for _ in range(5):
+                assert_identical(step(others), step(envs))
+            np.testing.assert_equal(others.finished(), envs.finished())
+        moments = others.state_dict(envs=False)
+    assert absent > 20
+    with made() as others:
+        assert others.load_state_dict(moments) is None
+        assert others.obs_rms.count == envs.obs_rms.count
 
 
 @EVERY_MODE

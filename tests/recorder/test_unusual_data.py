@@ -43,7 +43,8 @@ class TellingEnv(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.observation_space.seed(seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
         self.t = 0
         return self.observation_space.sample(), self.tell(0)
 
@@ -61,6 +62,7 @@ def record(folder, form, tell=lambda _: {}, steps=8, mode=N, rows=2, options=Non
         warnings.simplefilter("always")
         envs = RecordEpisode(envs, folder, trajectory_name="demo", save_video=False, format=form)
         envs.reset(seed=3, options=options)
+        envs.action_space.seed(3)
         for _ in range(steps):
             over = np.logical_or(*envs.step(envs.action_space.sample())[2:4])
             if mode == D and over.any():

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from cartwheel.testing import EnvCheckError, check_vector_env
-from tests.multiagent.environments import Talkers, Walkers
+from tests.multiagent.environments import Counted, Talkers, Walkers
 from tests.support.oracle import MODE
 from tests.testing.walk import only
 
@@ -57,7 +57,7 @@ def test_rows_that_share_something_are_found_by_agent():
 
 
 def test_bounds_are_not_checked_where_absent_agents_are_outside():
-    for env, keywords in ((Positive, {}), (Walkers, {"absent": math.nan})):
+    for env, keywords in ((Positive, {}), (Counted, {}), (Walkers, {"absent": math.nan})):
         report = check(env, ["spaces", "rows"], **keywords)
         assert report.skipped["spaces"] == "absent agents show values that a space excludes"
         assert "rows" in report.passed

@@ -62,11 +62,11 @@ class AgentMasks:
             for length in self._lengths
         ]
 
-    def clear(self) -> None:
-        """All rows begin anew."""
+    def clear(self, rows: Any = ...) -> None:
+        """These rows, by default all, begin anew, or what they showed last was not seen."""
         for known in self._known if self.is_shown else []:
             if known is not None:
-                known[:] = True
+                known[rows] = True
 
     def kept(self) -> list[bytes] | None:
         """Returns the masks of all rows for a state: bytes for each agent that has some."""
@@ -129,15 +129,19 @@ class AgentMasks:
         infos = columns.agent_infos.get(place, {})
         if self.key not in infos:
             return None
-        values = np.asarray(infos[self.key])
-        if values.dtype == object or values[0].size != length:
+        is_shown, values = _as_flags(infos[f"_{self.key}"]), np.asarray(infos[self.key])
+        if values.dtype == object:  # lists, or tuples of the parts of a `MultiDiscrete`
+            found = {row: np.hstack(values[row]) for row in np.flatnonzero(is_shown).tolist()}
+            wrong = [one for one in found.values() if one.size != length]
+            blank = np.zeros(length, np.bool_)
+            values = np.stack(wrong[:1] or [found.get(row, blank) for row in range(len(values))])
+        if values[0].size != length or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"the masks `{self.key}` in the infos of {self._agents[place]!r} must "
                 f"have {length} numbers, one for each action, got {values.dtype} of the shape "
                 f"{values.shape[1:]}."
             )
-        masks = _as_flags(values).reshape(len(values), 1, length)
-        return masks, 0, _as_flags(infos[f"_{self.key}"])
+        return _as_flags(values).reshape(len(values), 1, length), 0, is_shown
 
     def by_agent(self, envs: Any, env_index: Any) -> dict[Any, NDArray[np.bool_]]:
         """Returns copies of the masks of agents whose actions are discrete.

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel._internal.reset_arguments import row_options_in
+from cartwheel._internal.reset_arguments import as_reset_rows
 from cartwheel.multiagent.batches import by_name
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _ADVICE = {
 
 #: Results by agent.
 ByAgent = dict[Any, Any]
+#: Above those of all wrappers, whose errors drop results, too.
+_ANY_LEVEL = 2**32 - 1
 
 
 class AgentsBase(ClosesAfterWith):
@@ -78,6 +80,7 @@ class AgentsBase(ClosesAfterWith):
         self.executor: Executor = self._pool.executor
         self.metadata: dict[str, Any] = self._pool.metadata
         self.render_mode: str | None = self._pool.render_mode
+        self._drops_read = 0
 
     def __repr__(self) -> str:
         """Number of environments and agents, mode and executor, in one line."""
@@ -215,6 +218,7 @@ class AgentsBase(ClosesAfterWith):
             ValueError: No agent has shown a mask; or a row does not exist or is named twice.
         """
         rows = None if env_index is None else as_rows(env_index, self.num_envs)
+        self._forget_dropped()
         return self._batches.masks.by_agent(self, rows)
 
     def stats(self) -> Stats:
@@ -246,7 +250,10 @@ class AgentsBase(ClosesAfterWith):
         Returns:
             Observations and infos of these rows, as of a :meth:`reset` with row numbers.
         """
-        return self._shown(self._batches.reset(*self._pool.set_state(env_index, states)))
+        shown, infos = self._pool.set_state(env_index, states)
+        self._forget_dropped()
+        self._batches.masks.clear(infos["env_index"])
+        return self._shown(self._batches.reset(shown, infos, self._rows_over()))
 
     def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
         """Saves all rows, to continue here or in another process, as of ``VectorEnv``.
@@ -258,6 +265,7 @@ class AgentsBase(ClosesAfterWith):
             Exception: As :meth:`cartwheel.VectorEnv.state_dict`.
         """
         state = self._pool.state_dict(envs=envs)
+        self._forget_dropped()
         kept = self._batches.masks.kept()
         return state | {"agent_masks": kept} if envs and kept is not None else state
 
@@ -271,6 +279,10 @@ class AgentsBase(ClosesAfterWith):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.load_state_dict`.
         """
+        columns = self._load_columns(state)
+        return None if columns is None else self._observations(columns.observations)
+
+    def _load_columns(self, state: dict[str, Any]) -> Columns | None:
         kept = state.get("agent_masks") if isinstance(state, dict) else None
         masks = self._batches.masks
         if kept is not None:
@@ -281,10 +293,10 @@ class AgentsBase(ClosesAfterWith):
         if shown is None:
             return None
         masks.clear()
-        columns = self._batches.reset(shown, {})
+        columns = self._batches.reset(shown, {}, self._rows_over())
         if kept is not None:
             masks.keep(kept)
-        return self._observations(columns.observations)
+        return columns
 
     # Conversions
 
@@ -295,9 +307,22 @@ class AgentsBase(ClosesAfterWith):
 
     def _reset_columns(self, seed: Any, options: Any, **keywords: Any) -> Columns:
         shown, infos = self._pool.reset(seed=seed, options=options, **keywords)
-        if not row_options_in(options):
-            self._batches.masks.clear()
-        return self._batches.reset(shown, infos)
+        self._forget_dropped()
+        self._batches.masks.clear(as_reset_rows(options, self.num_envs))
+        return self._batches.reset(shown, infos, self._rows_over())
+
+    def _forget_dropped(self) -> None:
+        """Forgets masks of rows of which results were dropped: a step timed out, or raised."""
+        dropped = self._pool.unwrapped._pool.dropped(self._drops_read, _ANY_LEVEL)
+        if dropped is not None:
+            self._drops_read, rows, _, _ = dropped
+            self._batches.masks.clear(rows)
+
+    def _rows_over(self) -> NDArray[np.bool_]:
+        """Which rows are over; those in flight whose reset was sent count as over, too."""
+        over = np.zeros(self.num_envs, np.bool_)
+        over[np.array(self._pool.unwrapped._pool.rows_over(), np.int64)] = True
+        return over
 
     def _step_columns(self, actions: Any, env_index: Any) -> Columns:
         batch = self._prepared(actions, env_index)
@@ -306,14 +331,13 @@ class AgentsBase(ClosesAfterWith):
     def _received(self, receive: Callable[[], Any]) -> Columns:
         """Receives results of steps; rows that were over before were not stepped, if rows freeze.
 
-        Those in flight whose reset was sent count as over, too: their results say of no agent that
-        it acted.
+        Results of a reset that was sent say of no agent that it acted, whether its row was over.
         """
-        pool, frozen = self._pool.unwrapped, None
-        if pool.autoreset_mode == AutoresetMode.DISABLED and pool.on_done == "freeze":
-            frozen = np.zeros(self.num_envs, np.bool_)
-            frozen[np.array(pool._pool.rows_over(), np.int64)] = True
+        freezes = self._pool.unwrapped.on_done == "freeze"
+        is_disabled = self.autoreset_mode == AutoresetMode.DISABLED
+        frozen = self._rows_over() if freezes and is_disabled else None
         result = receive()
+        self._forget_dropped()
         rows = result[4].get("env_index")
         if frozen is not None and rows is not None:
             frozen = frozen[rows]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Dict
+from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gymnasium.spaces import Space
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel.workers.agents_layout import Group, Layout
@@ -32,6 +32,7 @@ RESERVED = frozenset(
         "final_frame",
     )
 )
+_PRESENT, _LIVES = FLAGS.index("present"), FLAGS.index("lives")
 
 
 class Finals(NamedTuple):
@@ -109,6 +110,7 @@ class AgentBatches:
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
         self.masks = AgentMasks(action_mask, layout, self.places, num_envs, mode)
+        self._is_same_step = mode == AutoresetMode.SAME_STEP
         self._names = frozenset(layout.agents)
         #: Each group of actions with the names of its agents.
         self._members = [
@@ -119,13 +121,22 @@ class AgentBatches:
         self._only = self.groups[0].key if len(self.groups) == 1 else None
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
 
-    def reset(self, batch: dict[str, Any], infos: dict[str, Any]) -> Columns:
-        """Converts the result of a reset."""
-        flags = _flags(batch["flags"])
+    def reset(
+        self, batch: dict[str, Any], infos: dict[str, Any], over: NDArray[np.bool_]
+    ) -> Columns:
+        """Converts the result of a reset.
+
+        Args:
+            batch: The observations of the pool.
+            infos: Its infos.
+            over: Which of all rows are over: their agents do not live, whatever the environment
+                said of them before a limit or a failure.
+        """
+        flags, rows = _flags(batch["flags"]), infos.get("env_index", slice(None))
         nothing = np.zeros(flags.shape[1:], np.bool_)
         own, by_agent = self._split(infos)
         _show_state(batch, own)
-        present, lives = flags[FLAGS.index("present")], flags[FLAGS.index("lives")]
+        present, lives = flags[_PRESENT], flags[_LIVES] & ~over[rows]
         columns = Columns(
             self.groups_of(batch),
             np.zeros(present.shape),
@@ -139,7 +150,7 @@ class AgentBatches:
             by_agent,
         )
         self.masks.take_in(columns)
-        self.lives[:, infos.get("env_index", slice(None))] = lives
+        self.lives[:, rows] = lives
         return columns
 
     def step(
@@ -155,40 +166,43 @@ class AgentBatches:
         """
         batch, rewards, terminations, truncations, infos = result
         over = np.logical_or(terminations, truncations)
-        last, finals = batch, None
+        last, has_last = batch, not self._is_same_step
         if "_final_obs" in infos:
             infos = dict(infos)
-            finals, ended = infos.pop("final_obs"), infos.pop("_final_obs")
-            last = finals if is_dense(finals) else self._filled(batch, finals, ended)
+            finals, has_last = infos.pop("final_obs"), infos.pop("_final_obs")
+            last = finals if is_dense(finals) else self._filled(batch, finals, has_last)
         rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
+        left = lives
         if last is not batch:
-            final_present = present & over
-            present = _flags(batch["flags"][:, FLAGS.index("present")])
-        failed = failed_rows(infos) if infos else None
+            final_present = present & over & has_last
+            shown = _flags(batch["flags"])
+            present, left = shown[_PRESENT], shown[_LIVES]
+        failed, cut = failed_rows(infos) if infos else None, truncations
         if failed is not None:
-            # An environment that ended by itself failed in the reset after it.
-            failed = failed & ~terminations
+            # An environment that ended by itself failed in the reset after it. Where infos alone
+            # were lost, the step stands, unless its last observation was lost with them.
+            failed = failed & over & ~(terminations & has_last)
             flags[:2, :, failed] = False
             acted[:, failed] = False
             # After the death of a worker, the flags are those of the new environment.
-            cut = failed & truncations
-            lives[:, cut] = self.lives[:, rows][:, cut]
-        left = lives
-        if np.count_nonzero(truncations):
-            truncated |= lives & truncations
-            left = lives & ~truncations
-        if last is not batch:
-            left = _flags(batch["flags"][:, FLAGS.index("lives")])
+            lives = np.where(failed, self.lives[:, rows], lives)
+            cut = truncations | failed
+        if np.count_nonzero(cut):
+            truncated |= lives & cut
+            if not self._is_same_step:
+                left = left & ~cut
         if frozen is not None and np.count_nonzero(frozen):
             acted[:, frozen] = False
             over[frozen] = False
+        own_rewards = np.zeros(acted.shape)
+        np.copyto(own_rewards, self.rewards_of(last, rewards).T, where=acted)
         own, by_agent = self._split(infos)
         _show_state(batch, own)
         columns = Columns(
             self.groups_of(batch),
-            np.ascontiguousarray(self.rewards_of(last, rewards).T),
+            own_rewards,
             terminated,
             truncated,
             present,
@@ -206,9 +220,10 @@ class AgentBatches:
             own.pop("_final_info", None)
             return columns
         if "state" in last:
-            own["final_state"], own["_final_state"] = last["state"], over
+            own["final_state"], own["_final_state"] = last["state"], over & has_last
         own.pop("_final_info", None)
         final_infos = self._split(own.pop("final_info", {}))
+        final_present &= acted | truncated  # a failed row repeats those of agents that had ended
         return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
 
     def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
@@ -258,7 +273,7 @@ class AgentBatches:
 
         Args:
             batch: The true next observations of the pool.
-            rewards: The pool's rewards.
+            rewards: The pool's rewards; rows that are shown again may repeat theirs.
         """
         del batch
         return np.asarray(rewards)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
-    from cartwheel.multiagent.batches import Columns
-
 #: Keywords of native vector environments that rows with several agents do not have, and why.
 _REFUSED = {
     "action_repeat": "an agent that ends before the last repetition would lose its observation and "
@@ -140,15 +138,6 @@ class NativeBatches(AgentBatches):
         """Takes the agents and their spaces."""
         super().__init__(pool.layout, pool.num_envs, pool.autoreset_mode, pool.mask_key)
         self._named = pool.named
-
-    def step(
-        self,
-        result: tuple[Any, Any, Any, Any, dict[str, Any]],
-        frozen: NDArray[np.bool_] | None,
-    ) -> Columns:
-        """Converts the result of a step; rows that are shown again repeat their rewards."""
-        columns = super().step(result, frozen)
-        return columns._replace(rewards=np.where(columns.acted, columns.rewards, 0.0))
 
     def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Returns the observations of each group: views, unless agents must be put together."""

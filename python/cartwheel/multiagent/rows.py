@@ -14,6 +14,7 @@ from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.versions import keep_open
 from cartwheel.multiagent.groups import common_space
+from cartwheel.vector.infos import FAILURES
 from cartwheel.vector.state_dict import check_equal, check_header, new_state
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from cartwheel.multiagent.batches import Columns
     from cartwheel.vector.pool_owner import PoolOwner
 
-#: Infos that are not of agents, and stay where they are.
-_OF_ROWS = ("final_obs", "env_error", "worker_restarted", "restarted")
+#: Masks of infos that are not of agents, and stay where they are.
+_OF_ROWS = ("_final_obs", "_restarted", *FAILURES)
 
 
 class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
@@ -34,10 +35,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     Row ``i * agents + j`` is agent ``j`` of environment ``i``. ``infos["present"]``,
     ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
     an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
-    is absent in its row. An agent that leaves without a flag is terminated.
+    is absent in its row. That observation is blank where ``infos["final_info"]["present"]`` is
+    false: the agent ended without one. An agent that leaves without a flag is terminated.
 
     Attributes:
         envs: The environments with several agents.
+        absent: The value of absent agents in observations with floating-point numbers.
         num_agents: The number of possible agents.
         rows_per_env: The same number: wrappers know rows of agents by it.
     """
@@ -49,6 +52,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self.envs = envs
         self.num_agents: int = envs.num_agents
         self.rows_per_env = self.num_agents
+        self.absent: float = envs._pool.absent
         if envs.batch_size < envs.num_envs:
             raise ValueError(
                 "`as_rows` steps all environments at once, got batch_size="
@@ -62,6 +66,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self.autoreset_mode: AutoresetMode = envs.autoreset_mode
         self.metadata = envs.metadata
         self.render_mode = envs.render_mode
+        #: Which rows showed no observation in the state that was loaded last.
+        self._absent_in_state: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         """Class and environments, in one line."""
@@ -92,7 +98,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
                 ``"env_index"``.
         """
         columns = self.envs._reset_columns(seed, self._options(options))
-        return self._flat(columns.observations), self._infos(columns)
+        observations, infos = self._flat(columns.observations), self._infos(columns)
+        infos["present"] &= ~self._blank_ended(observations, columns.lives)
+        return observations, infos
 
     def step(
         self, actions: Any
@@ -154,7 +162,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Saves the environments, as :meth:`cartwheel.ParallelVectorEnv.state_dict` does."""
-        return new_state("agent_rows", num_envs=self.num_envs, envs=self.envs.state_dict())
+        return new_state("agent_rows", num_envs=self.num_envs, envs=self._rows(envs=True))
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Continues from a state of :meth:`state_dict`.
@@ -169,11 +177,28 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """
         check_header(state, "agent_rows", ("num_envs", "envs"))
         check_equal("num_envs", state["num_envs"], self.num_envs)
-        by_agent: Any = self.envs.load_state_dict(state["envs"])
-        observations = nested.apply(_joined, *by_agent.values())
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            gone = np.flatnonzero(~_flat(self.envs._batches.lives))
-            nested.apply(lambda array: _blank(array, gone, self.envs._pool.absent), observations)
+        return self._load_rows(state)
+
+    # What the states of wrappers have of the rows, as of ``SavedRows``
+
+    def _description(self) -> dict[str, Any]:
+        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
+
+    def _check_description(self, state: dict[str, Any]) -> None:
+        if state["envs"] is not None:
+            for name, present in self._description().items():
+                check_equal(name, state[name], present)
+
+    def _rows(self, *, envs: bool) -> dict[str, Any] | None:
+        return self.envs.state_dict() if envs else None
+
+    def _load_rows(self, state: dict[str, Any]) -> Any:
+        columns = None if state["envs"] is None else self.envs._load_columns(state["envs"])
+        if columns is None:
+            return None
+        observations = self._flat(columns.observations)
+        ended = self._blank_ended(observations, columns.lives)
+        self._absent_in_state = ended | ~_flat(columns.present)
         return observations
 
     def _options(self, options: Any) -> Any:
@@ -204,6 +229,26 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Returns observations with a row for each agent: a view, as all agents are one group."""
         (values,) = groups.values()
         return nested.apply(lambda array: array.reshape((-1, *array.shape[2:])), values)
+
+    def _blank_ended(self, observations: Any, lives: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Blanks the rows of agents that ended before their environment, as steps show them.
+
+        Args:
+            observations: What rows show again, or since a reset.
+            lives: Which agents live, ``(agents, n)``.
+
+        Returns:
+            These rows; none in another mode than ``SAME_STEP``.
+        """
+        ended = ~_flat(lives) & (self.autoreset_mode == AutoresetMode.SAME_STEP)
+        self._blank(observations, np.flatnonzero(ended))
+        return ended
+
+    def _blank(self, observations: Any, rows: NDArray[np.intp]) -> None:
+        def blank(array: NDArray[Any]) -> None:
+            array[rows] = self.absent if array.dtype.kind in "fc" else 0
+
+        nested.apply(blank, observations)
 
     def _infos(self, columns: Columns) -> dict[str, Any]:
         infos = self._repeated(columns.infos)
@@ -241,8 +286,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     ) -> None:
         """Moves last observations of agents to ``final_obs``, as objects, and blanks their rows."""
         over, finals = infos["episode_over"], columns.finals
-        last = observations if finals is None else self._flat(finals.observations)
-        mask = ended if finals is None else ended | _flat(finals.present)
+        last, present, mask = observations, infos["present"], ended & infos["acted"]
+        final_infos: dict[str, Any] = {}
+        if finals is not None:
+            last, final_present = self._flat(finals.observations), _flat(finals.present)
+            present, mask = np.where(over, final_present, present), mask | final_present
+            final_infos = self._repeated(finals.infos) | self._interleaved(finals.agent_infos)
         rows = np.flatnonzero(mask)
         if not len(rows):
             return
@@ -250,13 +299,11 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         for row in rows.tolist():
             taken[row] = nested.apply(np.copy, nested.at(last, row))
         early = np.flatnonzero(ended & ~over)
-        nested.apply(lambda array: _blank(array, early, self.envs._pool.absent), observations)
+        self._blank(observations, early)
+        self._move_infos(early, infos, final_infos)
+        final_infos["present"] = present & mask
         infos["present"][early] = False
         infos["final_obs"], infos["_final_obs"] = taken, mask
-        final_infos: dict[str, Any] = {}
-        if finals is not None:
-            final_infos = self._repeated(finals.infos) | self._interleaved(finals.agent_infos)
-        self._move_infos(early, infos, final_infos)
         infos["final_info"], infos["_final_info"] = final_infos, mask.copy()
 
     def _move_infos(
@@ -266,7 +313,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         for key in list(infos):
             mask_key = f"_{key}"
             mask = infos.get(mask_key)
-            if mask is None or key in _OF_ROWS or isinstance(mask, dict):
+            if mask is None or mask_key in _OF_ROWS or isinstance(mask, dict):
                 continue
             moved = rows[mask[rows]]
             if not len(moved):
@@ -304,11 +351,6 @@ def _flat(columns: NDArray[Any]) -> NDArray[Any]:
     return columns.T.flatten()
 
 
-def _joined(*by_agent: NDArray[Any]) -> NDArray[Any]:
-    """Returns the arrays ``(n, ...)`` of agents as one with an entry for each row."""
-    return np.stack(by_agent, axis=1).reshape(-1, *by_agent[0].shape[1:])
-
-
 def _with_rows(
     array: NDArray[Any] | None, rows: Any, values: NDArray[Any], count: int
 ) -> NDArray[Any]:
@@ -342,10 +384,6 @@ def _objects(array: NDArray[Any]) -> NDArray[Any]:
     for row, value in enumerate(array):
         objects[row] = value
     return objects
-
-
-def _blank(array: NDArray[Any], rows: NDArray[np.intp], absent: float) -> None:
-    array[rows] = absent if array.dtype.kind in "fc" else 0
 
 
 def _common(spaces: gym.spaces.Dict, what: str) -> Any:

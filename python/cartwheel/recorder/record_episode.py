@@ -364,6 +364,10 @@ class RecordEpisode(VectorWrapper):
         steps, begins = kinds == TRANSITION, kinds == RESET
         if not steps.all():
             self._stop(batch, rows, begins, (kinds == FAILED) | (kinds == INCOMPLETE))
+        if batch.absent is not None:  # agents that are not there begin their episode later
+            if batch.rewards is None:
+                self._origins.forget(rows[begins & batch.absent])
+            begins = begins & ~batch.absent
         if batch.skipped is not None:
             self._origins.skip(rows, batch.skipped)
         steps &= self._open[rows]
@@ -393,8 +397,7 @@ class RecordEpisode(VectorWrapper):
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
                 self._end(int(rows[place]), flags, keep=True)
             self._trajectories.shrink()
-        if batch.absent is not None:  # agents that are not there begin their episode later
-            self._origins.forget(rows[(kinds == RESET) & batch.absent])
+        if batch.absent is not None:
             begins = begins & ~batch.absent
         if begins.any():
             self._begin(batch, rows, begins)

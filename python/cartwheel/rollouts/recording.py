@@ -152,7 +152,8 @@ class Recording:
             self._versions.append(version)
             failed = failed_steps(step[4], step[2], self.mode) if step[4] else None
             if self._of_agents:  # rows of absent agents are not transitions
-                failed = ~step[4]["acted"]
+                idle = ~step[4]["acted"]
+                failed = idle if failed is None else failed | idle
                 self._begun.append(self._beginnings(step))
             if failed is not None:
                 self._failed[len(self._versions) - 1] = failed

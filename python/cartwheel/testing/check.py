@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
-from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -212,11 +211,12 @@ def _rows_of(envs: AgentsBase) -> Any:
 
 def _excludes_absent(envs: AgentsBase) -> bool:
     """Whether observations of absent agents are outside of their spaces."""
-    boxes = [part for part in nested.leaves(envs.single_observation_space) if isinstance(part, Box)]
-    if any((box.low > 0).any() or (box.high < 0).any() for box in boxes):
-        return True
     shows_nan = math.isnan(envs._pool.absent)
-    return shows_nan and any(np.dtype(box.dtype).kind == "f" for box in boxes)
+    return any(
+        (shows_nan and np.dtype(part.dtype).kind in "fc")
+        or not part.contains(np.zeros(part.shape or (), part.dtype))
+        for part in nested.leaves(envs.single_observation_space)
+    )
 
 
 def _reset(envs: Any, seed: int) -> None:

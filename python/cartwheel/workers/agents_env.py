@@ -103,8 +103,9 @@ class AgentsEnv:
         self.render_mode = getattr(self.env, "render_mode", None)
         saves = next((one for one in self.chain() if _saves_itself(one)), None)
         if saves is not None:
-            self.get_state = lambda: (list(self.env.agents), saves.get_state())
-            self.set_state = lambda state: self._set_state(saves, *state)
+            env = self.env  # a function that has this object would keep it until a collection
+            self.get_state = lambda: (list(env.agents), saves.get_state())
+            self.set_state = lambda state: _set_state(env, saves, *state)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -307,11 +308,6 @@ class AgentsEnv:
 
     # States
 
-    def _set_state(self, saves: Any, agents: list[Any], state: Any) -> None:
-        saves.set_state(state)
-        if list(self.env.agents) != agents:  # a conversion has a list of its own
-            self.env.agents = agents
-
     def __getstate__(self) -> dict[str, Any]:
         """Returns what is saved of an environment that has no methods to save it."""
         return {"made": self.made, "env": self.env}
@@ -332,6 +328,12 @@ def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
     except (TypeError, ValueError):
         by_agent = dict(zip(names, rewards, strict=True))
         raise TypeError(f"the rewards of agents must be numbers, got {by_agent}") from None
+
+
+def _set_state(env: Any, saves: Any, agents: list[Any], state: Any) -> None:
+    saves.set_state(state)
+    if list(env.agents) != agents:  # a conversion has a list of its own
+        env.agents = agents
 
 
 def _saves_itself(env: Any) -> bool:

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 #: The environment was stepped; before a step, it is about to be.
 TRANSITION: Final = 0
 #: The row shows the first observation of an episode, after an explicit reset, in the autoreset step
-#: of ``NEXT_STEP``, or because its agent came. Reward 0, no flags. Before a step, the row will only
-#: be reset.
+#: of ``NEXT_STEP``, or because its agent came. Or its agent is absent (:attr:`Batch.absent`), and
+#: begins an episode when it acts. Reward 0, no flags. Before a step, the row will only be reset.
 RESET: Final = 1
 #: The row was left alone and shows its last observation again, outside of a ``reset_mask`` or
-#: finished (``on_done="freeze"``); or its agent is absent. Before a step, the row is finished and
-#: will rest.
+#: finished (``on_done="freeze"``). Before a step, the row is finished and will rest.
 SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: not a new one.
@@ -142,6 +141,8 @@ class Batch:
             missed, ``int64`` ``[K]``; -1 where that is unknown; ``None`` if it missed none.
         absent: Of rows of agents (``ParallelVectorEnv.as_rows``), which places show no observation,
             because their agent is not there, ``bool`` ``[K]``; ``None`` for other environments.
+        final_absent: Of rows of agents, which places have no last observation in their final one,
+            because their agent ended without one, ``bool`` ``[K]``; ``None`` for none.
     """
 
     env_index: NDArray[np.int64] | None
@@ -159,6 +160,7 @@ class Batch:
     gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     absent: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
+    final_absent: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 

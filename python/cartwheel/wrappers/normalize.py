@@ -12,7 +12,7 @@ from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import SHOWN
+from cartwheel.wrappers.batch import FAILED, SHOWN
 from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.keys import Parts, advised, flattens
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch, Ended, Finals
 
+    #: The kind of each place, and of rows of agents, which places show again what they showed last,
+    #: also as final observation.
+    Marks = tuple[NDArray[np.uint8], NDArray[np.bool_] | None]
 
 #: The attributes of moments.
 _PARTS = ("mean", "var", "count")
@@ -224,15 +227,19 @@ class NormalizeObservation(Normalizer):
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
-        kinds = batch.kinds
+        kinds, rests = batch.kinds, None
         if batch.absent is not None:  # also where an agent ends before its environment
-            kinds = np.where(batch.absent, SHOWN, kinds).astype(np.uint8)
+            old = kinds == FAILED
+            if batch.final_absent is not None:
+                old = old | batch.final_absent
+            rests = batch.absent & old
+            kinds = np.where(batch.absent, SHOWN, np.where(old, FAILED, kinds)).astype(np.uint8)
         if self._parts is not None:
-            self._transform_parts(self._parts, batch, kinds, ends, finals)
+            self._transform_parts(self._parts, batch, (kinds, rests), ends, finals)
             return
         last = batch.observations[:0] if finals is None else finals.observations
-        batch.observations, last = self._normalizers[""].normalize(
-            batch.env_index, kinds, batch.observations, ends and (*ends, last)
+        batch.observations, last = self._normalized(
+            self._normalizers[""], batch, (kinds, rests), batch.observations, ends and (*ends, last)
         )
         if self._bounds is not None:
             self._clip(batch.observations)
@@ -245,7 +252,7 @@ class NormalizeObservation(Normalizer):
         self,
         parts: Parts,
         batch: Batch,
-        kinds: NDArray[np.uint8],
+        marks: Marks,
         ends: Ended | None,
         finals: Finals | None,
     ) -> None:
@@ -253,7 +260,7 @@ class NormalizeObservation(Normalizer):
         last = {} if finals is None else parts.of(finals.observations)
         for key, normalizer in self._normalizers.items():
             ended = ends and (*ends, last.get(key, found[key][:0]))
-            found[key], last[key] = normalizer.normalize(batch.env_index, kinds, found[key], ended)
+            found[key], last[key] = self._normalized(normalizer, batch, marks, found[key], ended)
         if self._bounds is not None:
             for array in (*found.values(), *(() if finals is None else last.values())):
                 self._clip(array)
@@ -261,6 +268,27 @@ class NormalizeObservation(Normalizer):
         if finals is not None:
             finals.observations = parts.replaced(finals.observations, last)
             finals.space = self.single_observation_space
+
+    @staticmethod
+    def _normalized(
+        normalizer: ObservationNormalizer,
+        batch: Batch,
+        marks: Marks,
+        observations: Any,
+        ended: tuple[NDArray[np.intp], NDArray[np.intp], Any] | None,
+    ) -> tuple[Any, Any]:
+        """Returns the normalized observations of a batch, and its final ones."""
+        kinds, rests = marks
+        if ended is None or rests is None or not np.count_nonzero(rests):
+            return normalizer.normalize(batch.env_index, kinds, observations, ended)
+        ends, places, last = ended
+        new = ~rests[places]
+        others = ends[~rests[ends]], places[new], last[new]
+        shown, found = normalizer.normalize(batch.env_index, kinds, observations, others)
+        finals = shown[places]  # what rows that rest have shown before
+        if np.count_nonzero(new):
+            finals[new] = found
+        return shown, finals
 
     def _clip(self, normalized: NDArray[np.float32] | None) -> None:
         """Clips a new array where it is."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from gymnasium.vector.utils import create_empty_array
+
 from cartwheel._internal import nested
+from cartwheel.wrappers._rows import put
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.keys import Parts, advised
 
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
 
     from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch
@@ -27,7 +32,7 @@ class ObservationWrapper(VectorWrapper):
     A subclass has :attr:`_observe`, or calls :meth:`_convert_parts`, which sets it. It is called
     once for a batch of any number of rows, and once more for the final observations of
     ``SAME_STEP``. Rows that are left alone pass through it again, so it gives the same result for
-    the same observation.
+    the same observation. Agents that are not there have no observation: their rows stay blank.
     """
 
     #: Returns the new observations of a batch; never writes into the old ones.
@@ -77,12 +82,30 @@ class ObservationWrapper(VectorWrapper):
     def transform(self, batch: Batch) -> None:
         """Replaces observations, and final observations of ``SAME_STEP``."""
         finals = batch.finals(self._space_before)
-        batch.observations = self._observe(batch.observations)
+        batch.observations = self._seen(batch.observations, batch.absent)
         if finals is not None:
-            space = self.single_observation_space
+            space, absent = self.single_observation_space, batch.final_absent
             finals.observations = (
-                self._observe(finals.observations)
+                self._seen(finals.observations, None if absent is None else absent[finals.places])
                 if len(finals.places)  # dense ones may be of no row, which functions do not expect
                 else nested.take(space, batch.observations, finals.places)
             )
             finals.space = space
+
+    def _seen(self, observations: Any, absent: NDArray[np.bool_] | None) -> Any:
+        """Returns the new observations of a batch; those of absent agents are blank."""
+        if absent is None or not np.count_nonzero(absent):
+            return self._observe(observations)
+        blank_value = self._source.absent
+
+        def filled(array: Any) -> Any:
+            if isinstance(array, np.ndarray) and array.dtype.kind in "fc":
+                array.fill(blank_value)
+            return array
+
+        space, places = self.single_observation_space, np.flatnonzero(~absent)
+        blank = nested.apply(filled, create_empty_array(space, len(absent)))
+        if not len(places):
+            return blank
+        new = self._observe(nested.take(self._space_before, observations, places))
+        return put(space, blank, places, new)

@@ -71,6 +71,7 @@ class Source:
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
         rows_per_env: How many rows an environment has, if rows are agents; ``None``: they are
             environments.
+        absent: The value of absent agents in observations with floating-point numbers.
         on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
         seen_by: How many wrappers have seen this batch, from the innermost on; 0 without one.
         is_bare: Whether every array and exception of a call is the pool's.
@@ -96,6 +97,8 @@ class Source:
         self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
         self.rows_per_env: int | None = getattr(envs.unwrapped, "rows_per_env", None)
+        of_agents: Any = None if self.rows_per_env is None else envs.unwrapped
+        self.absent: float = 0.0 if of_agents is None else of_agents.absent
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
         self._resets_with: tuple[Any, ResetOptions] = None, None
@@ -209,9 +212,15 @@ class Source:
         own = dict(options) if isinstance(options, dict) else options
         self._refuse_own_options(own)
         before = self.pool_state()
+        # Rows of agents do not read what their pool dropped: steps that timed out.
+        calls = self._calls
+        has_missed = calls is not None and calls.sees_all and calls.others()
         try:
             result = self.envs.reset(seed=seed, options=own)
             self._read_dropped()
+            mask = as_reset_mask(options, self.envs.num_envs) if has_missed else None
+            if mask is not None:
+                self._lose_unknown(np.flatnonzero(~mask))
             return self._reset(result, seed, options)
         except BaseException as error:
             self._lose_reset(error, seed, options, before)
@@ -314,6 +323,8 @@ class Source:
         self._unseen.set_state(state["unseen"], "unseen")
         self._waits_for, self._resets_with = None, (None, None)
         self.on_its_way, self.seen_by = None, 0
+        if self._calls is not None:
+            self._calls.note()
 
     def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
         """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""
@@ -353,8 +364,10 @@ class Source:
         self.on_its_way = None
         rows = batch.rows
         kinds = batch.kinds if batch.late is None else batch.late.kinds
-        new = kinds != SHOWN
         begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
+        new = kinds != SHOWN
+        if batch.absent is not None:  # nothing has begun yet
+            new &= ~(begun & batch.absent)
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
         begins = begun | (over & self._is_same_step)
@@ -567,6 +580,8 @@ class Source:
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]
+            if "final_obs" in infos:
+                batch.final_absent = infos["_final_obs"] & ~infos["final_info"]["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
         if self._unseen.flag.is_set:
@@ -576,11 +591,21 @@ class Source:
     def _kinds_of_agents(
         self, kinds: NDArray[np.uint8], infos: dict[str, Any], rows_per_env: int
     ) -> NDArray[np.uint8]:
-        """The kinds of rows of agents: one that did not act is absent, or begins an episode."""
-        acted = infos["acted"]
-        was_stepped = np.repeat(acted.reshape(-1, rows_per_env).any(axis=1), rows_per_env)
-        idle = ~acted & (kinds != FAILED)
-        begun = idle & infos["present"] & (was_stepped | (kinds != SHOWN))  # the others rest
+        """The kinds of rows of agents: where one did not act, its next step begins an episode.
+
+        Where its environment rests, or failed, the row may show its last observation again.
+        """
+        acted, failed = infos["acted"], kinds == FAILED
+
+        def in_env(rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            return np.repeat(rows.reshape(-1, rows_per_env).any(axis=1), rows_per_env)
+
+        idle = ~acted & ~failed
+        begun = idle
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            begun = idle & in_env(acted)
+        elif not self._is_same_step:
+            begun = idle & ~in_env(failed)
         self._kinds.reset(np.flatnonzero(begun), None)
         return np.where(begun, RESET, np.where(idle, SHOWN, kinds)).astype(np.uint8)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.pool_owner import pool_of
 from cartwheel.vector.state_dict import check_header, check_wrappers, new_state
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
@@ -30,7 +30,7 @@ class Stack:
         """
         self.wrappers: list[Any] = []
         inner = outermost
-        while not isinstance(inner, PoolVectorEnv):
+        while not hasattr(type(inner), "_load_rows"):  # rows of agents have it, too
             if not isinstance(vars(inner).get("_source"), Source):
                 raise TypeError(
                     f"`{calling}` needs vector environments and wrappers of cartwheel: "
@@ -38,8 +38,10 @@ class Stack:
                 )
             self.wrappers.insert(0, inner)
             inner = inner.env
-        self.envs: PoolVectorEnv[Any, Any] = inner
-        self.envs._pool.check(calling, idle=True)
+        self.envs: Any = inner
+        pool = pool_of(inner)
+        assert pool is not None, "it saves the rows of a pool"
+        pool.check(calling, idle=True)
 
     def state(self, *, with_envs: bool) -> dict[str, Any]:
         """Returns the state of all members; without environments, numbers of all rows only.
@@ -138,6 +140,7 @@ def shown_by(wrapper: Any, observations: Any) -> Any:
     """Returns what a wrapper shows of all rows that show their last observation again."""
     kinds = np.full(wrapper.num_envs, SHOWN, np.uint8)
     batch = Batch(None, kinds, observations, None, None, None, {})
+    batch.absent = getattr(wrapper.unwrapped, "_absent_in_state", None)
     wrapper.transform(batch)
     return batch.observations
 
