@@ -415,9 +415,20 @@ def check_stats_key(envs: Any, key: Any) -> None:
             )
 
 
-def reported_keys(envs: Any) -> frozenset[str]:
-    """Returns the keys of infos under which wrappers inside report episodes, and their masks."""
-    keys = [vars(inner)["_stats_key"] for inner in _nested(envs) if "_stats_key" in vars(inner)]
+def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:
+    """Returns the keys of infos under which wrappers inside report episodes, and their masks.
+
+    Args:
+        envs: A vector environment.
+        in_every_step: Only keys that have a value of every row in every step; the mask says where
+            an episode ended.
+    """
+    keys = [
+        vars(inner)["_stats_key"]
+        for inner in _nested(envs)
+        if "_stats_key" in vars(inner)
+        if not in_every_step or getattr(inner, "_reports_every_step", False)
+    ]
     return frozenset([*keys, *(f"_{key}" for key in keys)])
 
 
