@@ -8,7 +8,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -66,6 +66,24 @@ def test_a_policy_gets_the_same_arguments_in_every_mode_and_executor(build_with)
             evaluation = cartwheel.evaluate(envs, guess, episodes_per_env=3, recurrent=True, seed=0)
             asked.append((questions, evaluation.returns.tobytes()))
     assert all(other == asked[0] for other in asked)
+
+
+class PayingEnv(TranscriptEnv):
+    """The reward is the number in the action."""
+
+    action_space = Box(-9, 9, (1,), np.float64)
+
+    def step(self, action):
+        return super().step(action[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_actions_may_be_integers_in_one_call_and_fractions_in_another(build_with, mode):
+    """Also where rows that have finished repeat their last action."""
+    env_fns = [partial(PayingEnv, length) for length in (1, 3)]
+    envs = build_with(in_gymnasium, env_fns, autoreset_mode=mode)
+    evaluation = cartwheel.evaluate(envs, lambda seen: [[2]] * 2 if len(seen) == 2 else [[0.5]])
+    assert evaluation.returns.tolist() == [[2.0], [3.0]]
 
 
 @pytest.mark.parametrize("mode", MODES)

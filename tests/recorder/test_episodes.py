@@ -1,18 +1,31 @@
 """Files have every episode as it was, in every kind, mode and order of calls."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode
-from cartwheel.wrappers import VectorWrapper
+from cartwheel.wrappers import (
+    AutoresetAdapter,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+    VectorWrapper,
+)
 from tests.support import repetitions
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
-from tests.support.recordings import assert_recorded, expected_episodes, recorded_episodes
+from tests.support.recordings import (
+    assert_recorded,
+    expected_episodes,
+    read_h5,
+    recorded_episodes,
+)
 from tests.support.wrapping import (
     FAILING,
+    MODES,
     SCRIPT,
+    D,
     N,
     S,
     alone,
@@ -165,3 +178,41 @@ def test_seeds_and_numbers_say_how_to_play_an_episode_again(tmp_path):
                     first, _ = single.reset()
                 np.testing.assert_array_equal(first[0], arrays["obs"][0])
         single.close()
+
+
+#: Wrappers that report episodes, inside of a recorder; and the modes in which they are right.
+REPORTS = {
+    "statistics": (RecordEpisodeStatistics, MODES),
+    "metrics": (RecordMetrics, MODES),
+    "both": (lambda envs: RecordMetrics(RecordEpisodeStatistics(envs), stats_key="metrics"), MODES),
+    "adapted": (lambda envs: AutoresetAdapter(RecordEpisodeStatistics(envs), S), [D]),
+    "adapted metrics": (lambda envs: RecordMetrics(AutoresetAdapter(envs, S)), [D]),
+    "gymnasium's": (gym.wrappers.vector.RecordEpisodeStatistics, [N, S]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [(name, mode) for name, (_, modes) in REPORTS.items() for mode in modes]
+)
+def test_reports_of_an_episode_are_in_the_last_entry_of_its_own_infos(tmp_path, name, mode):
+    wrap, _ = REPORTS[name]
+    envs = wrap(cartwheel.VectorEnv(transcripts(3, 2), executor="inline", autoreset_mode=mode))
+    envs = record(envs, tmp_path, format="minari")
+    envs.reset(seed=1)
+    for _ in range(12):
+        over = np.logical_or(*envs.step([1, 1])[2:4])
+        if over.any() and envs.autoreset_mode == D:
+            envs.reset(options={"reset_mask": over})
+    envs.close()
+    lengths = []
+    for episode in read_h5(tmp_path / "demo-v0" / "data" / "main_data.hdf5").values():
+        length, infos = len(episode["rewards"]), episode["infos"]
+        reports = [infos[key] for key in ("episode", "metrics") if key in infos]
+        assert len(reports) == (1 + (name == "both") if episode["terminations"][-1] else 0)
+        for report in reports:
+            total, steps = ("r", "l") if "r" in report else ("return", "episode_len")
+            assert report[steps].tolist() == [0] * length + [length]
+            np.testing.assert_array_equal(report[total], [np.nan] * length + [length])
+        lengths.append(length)
+    assert lengths.count(3) >= 3
+    assert lengths.count(2) >= 4

@@ -226,6 +226,10 @@ def test_what_cannot_be_played_again_is_refused(tmp_path):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
     with pytest.raises(ValueError, match=r"episode 0 of .* has no state of its beginning"):
         replay(without, envs)
+    with h5py.File(without.path, "a") as file:  # ManiSkill's own states
+        file["traj_0/env_states/actors/cube"] = np.zeros((6, 13), np.float32)
+    with pytest.raises(ValueError, match=r"episode 0 of .* has no state of its beginning"):
+        replay(TrajectoryDataset(without.path), envs)
     dataset = record(envs, tmp_path)
     with pytest.raises(TypeError, match="`envs` must be a vector environment of cartwheel"):
         replay(dataset, SyncVectorEnv([lambda: PaintingEnv(0, 3)]))

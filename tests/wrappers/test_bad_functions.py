@@ -172,6 +172,37 @@ def test_wrong_bounds_of_actions(pendulum):
         wrappers.RescaleAction(pendulum, 1, 1)
 
 
+IMAGES, WHEEL = Box(0, 255, (2,), np.uint8), Box(-3, 3, (2,), np.int16)
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        ("RescaleObservation", (0, 1)),  # Gymnasium's makes zeros of all levels
+        ("RescaleObservation", (0, 510)),  # beyond the dtype
+        ("RescaleObservation", (0.5, 255.5)),
+        ("RescaleAction", (-1, 1)),
+        ("RescaleAction", (-4, 4)),
+    ],
+)
+def test_integers_are_rescaled_to_integers_or_refused(name, bounds):
+    envs = build("inline", lambda: SamplingEnv(IMAGES, action_space=WHEEL), S)
+    with pytest.raises(ValueError, match="cut off: make them floating-point numbers first"):
+        getattr(wrappers, name)(envs, *bounds)
+    envs.close()
+
+
+def test_integers_are_rescaled_by_integers():
+    levels = Box(-3, 3, (2,), np.int16)
+    plain, scaled = (build("inline", lambda: SamplingEnv(levels), S) for _ in range(2))
+    scaled = wrappers.RescaleObservation(scaled, 0, 12)
+    assert scaled.single_observation_space == Box(0, 12, (2,), np.int16)
+    shown, expected = scaled.reset(seed=3)[0], plain.reset(seed=3)[0]
+    assert_identical(shown, np.array(2 * expected + 6, np.int16))
+    plain.close()
+    scaled.close()
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (3, 1), (1, 1), (4, 2)], ids=str)
 @pytest.mark.parametrize(
     ("name", "arguments"), [("ClipAction", ()), ("RescaleAction", (-2.0, 2.0))]
@@ -199,6 +230,7 @@ def test_wrong_keys_and_spaces():
         (nested, "walk", TypeError, "must be a sequence, got 'walk'"),
         (pairs, [0, 3], ValueError, r"has \[3\], but .* places 0 to 2"),
         (pairs, [1, 1], ValueError, r"none twice, got \[1, 1\]"),
+        (pairs, [1, -2], ValueError, r"none twice, got \[1, -2\]"),
     ]:
         with pytest.raises(error, match=message):
             wrappers.FilterObservation(envs, keys)

@@ -16,23 +16,27 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, SamplingEnv
 from tests.support.wrapping import MODES, SCRIPT, N, S, Script, build, drive
 
-PARTS = ["walk", "state.0", "state.1", "state.2.clock", "pixels"]
+PARTS = ["walk", "state.0", "state.1", "state.2.clock", "pixels", "speed"]
 
 
 class ShortEnv(NestedEnv):
     """Nested observations, or one part of them; episodes of four steps."""
 
+    observation_space = Dict(
+        [*NestedEnv.observation_space.items(), ("speed", Box(-1, 8, (2,), np.float32))]
+    )
+
     def __init__(self, part=None):
         self.part = part
         if part is not None:
-            self.observation_space = part_of(NestedEnv.observation_space, part)
+            self.observation_space = part_of(ShortEnv.observation_space, part)
 
     def step(self, action):
         observation, reward, terminated, _, info = super().step(action)
         return observation, reward, terminated, self.t == 4, info
 
     def observe(self):
-        whole = super().observe()
+        whole = super().observe() | {"speed": np.array([self.t, self.t / 8], np.float32)}
         return whole if self.part is None else part_of(whole, self.part)
 
 
@@ -54,17 +58,14 @@ def double(observations):
 
 #: A wrapper, and the parts that it can change.
 CASES = {
-    "NormalizeObservation": ({"clip": 1.5}, ["walk", "pixels"]),
-    "RescaleObservation": ({"min_obs": 0, "max_obs": 1}, ["pixels"]),
-    "DtypeObservation": (
-        {"dtype": np.float32},
-        ["walk", "state.0", "state.1", "state.2.clock", "pixels"],
-    ),
+    "NormalizeObservation": ({"clip": 1.5}, ["walk", "pixels", "speed"]),
+    "RescaleObservation": ({"min_obs": 0, "max_obs": 1}, ["speed"]),
+    "DtypeObservation": ({"dtype": np.float32}, PARTS),
     "ReshapeObservation": ({"shape": (3, 2)}, ["walk"]),
     "ResizeObservation": ({"shape": (2, 3)}, ["pixels"]),
     "GrayscaleObservation": ({"keep_dim": True}, ["pixels"]),
     "FrameStack": ({"stack_size": 3}, PARTS),
-    "TransformObservation": ({"func": double}, ["walk", "pixels"]),
+    "TransformObservation": ({"func": double}, ["walk", "pixels", "speed"]),
 }
 
 
@@ -140,7 +141,7 @@ def _boxes(space):
         (["walk", "walk"], ValueError, "names one part twice, by 'walk' and 'walk'"),
         (["state"], ValueError, r"is a Tuple: name its parts, \['state.0', 'state.1', 'state.2.c"),
         (["state.2"], ValueError, r"is a Dict: name its parts, \['state.2.clock'\]"),
-        (["walk", "state.0"], TypeError, r"space Discrete\(1000\).*keys=\['walk', 'pixels'\]"),
+        (["walk", "state.0"], TypeError, r"Discrete\(1000\).*keys=\['walk', 'pixels', 'speed'\]"),
     ],
 )
 def test_wrong_keys_are_refused(keys, error, text):

@@ -9,11 +9,17 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList
 
 import cartwheel
-from cartwheel.wrappers import RecordEpisodeStatistics, RecordMetrics
+from cartwheel.wrappers import (
+    AtariPreprocessing,
+    AutoresetAdapter,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+)
 from tests.support.bytes_of_flags import TRUE_BYTES, with_byte
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import (
@@ -463,4 +469,40 @@ def test_a_report_that_is_no_flag_is_refused_with_its_key():
     envs.reset()
     with pytest.raises(TypeError, match="say in 'fail' whether the episode failed"):
         envs.step([0])
+    envs.close()
+
+
+class PictureEnv(TranscriptEnv):
+    """Observations are images."""
+
+    observation_space = Box(0, 255, (8, 8, 3), np.uint8)
+
+    def observe(self):
+        return np.full((8, 8, 3), self.t, np.uint8)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "adapted to same_step", "adapted to next_step"])
+def test_every_step_has_the_metrics_of_all_rows_where_calls_are_of_some(mode):
+    """Rows whose episodes end are left out of calls, or reset by one of their own."""
+    env_fns = [partial(PictureEnv, length) for length in (6, 9, 100)]
+    inner = RecordMetrics(INLINE(env_fns, autoreset_mode=mode if mode in MODES else D))
+    if mode in MODES:
+        envs = AtariPreprocessing(inner, screen_size=4)
+    else:
+        envs = AutoresetAdapter(inner, mode.removeprefix("adapted to "))
+    envs = RecordMetrics(envs, stats_key="outer")
+    envs.reset(seed=1)
+    ends = 0
+    for _ in range(30):
+        *_, terminations, truncations, infos = envs.step([1, 1, 1])
+        over = terminations | truncations
+        found, expected = infos["episode"]["return"], infos["outer"]["return"]
+        if mode == "adapted to same_step":  # as in infos of environments, the last ones are apart
+            last = infos["final_info"]["episode"]["return"] if over.any() else found
+            found = np.where(over, last, found)
+        np.testing.assert_array_equal(found, expected)
+        ends += over.sum()
+        if mode == D and over.any():
+            envs.reset(options={"reset_mask": over})
+    assert ends >= 4
     envs.close()

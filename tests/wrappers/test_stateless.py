@@ -7,6 +7,7 @@ from gymnasium import wrappers as singles
 from gymnasium.vector.utils import batch_space
 
 from cartwheel import wrappers
+from tests.support.comparison import assert_identical
 from tests.support.environments import samplers
 from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import space_of_today
@@ -141,4 +142,27 @@ def test_a_multi_discrete_space_has_any_dtype_of_numbers(dtype):
         bounds = gym.spaces.Box(np.float32([1, 0]), np.float32([6, 3]))
         assert converted.single_observation_space == bounds
     envs.close()
+    converted.close()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8])
+def test_a_space_of_integers_has_the_converted_observations(dtype):
+    """In Gymnasium's, an infinite upper bound is the least integer, as the lower one is."""
+    low = np.float32([-np.inf, -2.5, 0.2, -1e30])
+    high = np.float32([np.inf, 2.5, 0.9, 1e30])
+    limits = np.iinfo(dtype)
+    least = [limits.min, -2, 0, limits.min]
+    if dtype == np.uint8:  # which has no negative numbers
+        low, least = np.zeros_like(low), [0, 0, 0, 0]
+    envs = INLINE(samplers(gym.spaces.Box(low, high), 2))
+    space = wrappers.DtypeObservation(envs, dtype).single_observation_space
+    assert_identical(space.low, np.array(least, dtype))
+    assert_identical(space.high, np.array([limits.max, 2, 0, limits.max], dtype))
+    envs.close()
+    envs = INLINE(samplers(gym.spaces.Box(low[1:3], high[1:3]), 2))
+    converted = wrappers.DtypeObservation(envs, dtype)
+    shown, _ = converted.reset(seed=3)
+    for _ in range(9):
+        assert converted.observation_space.contains(shown)
+        shown = converted.step(converted.action_space.sample())[0]
     converted.close()

@@ -171,7 +171,8 @@ def stack(space: Space[Any], rows: Sequence[Any]) -> Any:
 def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> Any:
     """Returns a copy of ``batch`` with ``source`` at ``rows``; ``space`` is the space of one row.
 
-    A batch that is not nested like the space, such as a list of actions, is taken as one array.
+    A batch that is not nested like the space, such as a list of actions, is taken as one array. It
+    gets the dtype of both, so that no number is cut off.
     """
     if isinstance(space, Dict) and isinstance(source, dict):
         parts = space.spaces.items()
@@ -179,8 +180,9 @@ def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> A
     if isinstance(space, Tuple) and isinstance(source, tuple):
         triples = zip(space.spaces, batch, source, strict=True)
         return tuple(put(part, old, rows, new) for part, old, new in triples)
-    merged = np.array(batch)
-    merged[rows] = source
+    merged, given = np.array(batch), np.asarray(source)
+    merged = merged.astype(np.promote_types(merged.dtype, given.dtype), copy=False)
+    merged[rows] = given
     return merged
 
 

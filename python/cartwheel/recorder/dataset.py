@@ -217,7 +217,9 @@ class TrajectoryDataset:
             for place in places:
                 number = self.episodes[place_of(self, place)]["episode_id"]
                 group = file[f"{'episode' if self._is_minari else 'traj'}_{number}"]
-                length = int(group["env_states/length"][0]) if "env_states" in group else 0
+                # ManiSkill's own files have other states, of the parts of a scene.
+                has_states = "env_states/length" in group
+                length = int(group["env_states/length"][0]) if has_states else 0
                 if not length:
                     raise ValueError(
                         f"episode {place} of {self.path} has no state of its beginning: states are "

@@ -36,7 +36,7 @@ from cartwheel.recorder.video import (
 )
 from cartwheel.recorder.writer import Files, Format, Writer, as_folder, finish, make_files
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION, reported_keys
 
 if TYPE_CHECKING:
     import os
@@ -239,6 +239,8 @@ class RecordEpisode(VectorWrapper):
         self._record_reward, self._save_on_reset = record_reward, save_on_reset
         self._filter = episode_filter
         self._control_mode = getattr(env.unwrapped, "control_mode", None)
+        #: Keys of infos that are about the episode that ended, in ``SAME_STEP``, too.
+        self._reports = reported_keys(env)
         self._rows = np.arange(self.num_envs)
         self._origins = Origins(self.num_envs)
         #: Rows whose present episode is recorded.
@@ -419,7 +421,8 @@ class RecordEpisode(VectorWrapper):
         """Records a step of the rows at ``steps``."""
         infos = []
         if batch.infos:
-            infos = [(batch.infos.get("final_info", {}), steps & begins)]
+            reports = {key: batch.infos[key] for key in self._reports if key in batch.infos}
+            infos = [({**reports, **batch.infos.get("final_info", {})}, steps & begins)]
             infos.append((batch.infos, steps & ~begins))
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
@@ -434,7 +437,8 @@ class RecordEpisode(VectorWrapper):
         if batch.is_restored:
             self._origins.forget(here)
         self._origins.begin(here, seeds, batch.options)
-        self._trajectories.begin(here, places, batch.observations, batch.infos, len(batch.kinds))
+        infos = {key: value for key, value in batch.infos.items() if key not in self._reports}
+        self._trajectories.begin(here, places, batch.observations, infos, len(batch.kinds))
         self._open[here], self._returns[here] = True, 0.0
         if self._videos is not None:
             self._videos.begin(here, is_step=batch.rewards is not None)

@@ -469,7 +469,8 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Returns the rewards and steps of the episode so far, for each frame, ``[T + 1, N]``.
 
     A frame that ends an episode has the numbers of the whole episode, also in the modes that show
-    the first observation of the next episode there. Frames of resting rows repeat the numbers.
+    the first observation of the next episode there. Frames of resting rows repeat the numbers, and
+    so does the frame of a failed step.
     """
     num_steps, num_envs = rollout.valid.shape
     sums = np.empty((num_steps + 1, *rollout.carry.returns.shape))
@@ -477,12 +478,13 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     sums[0], steps[0] = rollout.carry.returns, rollout.carry.lengths
     for t in range(num_steps):
         first, valid = rollout.is_first[t], rollout.valid[t]
-        # A row that is not a transition either resets or rests.
-        resets = ~valid & rollout.is_first[t + 1]
+        # A row that is not a transition resets, or rests, or failed and ends its episode.
+        over = rollout.terminated[t] | rollout.truncated[t]
+        resets = ~valid & ~over & rollout.is_first[t + 1]
         for so_far, gain in ((sums, rollout.rewards[t]), (steps, 1)):
             firsts, valids, resetting = (
                 flags if so_far.ndim == 2 else flags[:, None] for flags in (first, valid, resets)
             )
-            taken = np.where(firsts, 0, so_far[t]) + gain
-            so_far[t + 1] = np.where(valids, taken, np.where(resetting, 0, so_far[t]))
+            before = np.where(firsts, 0, so_far[t])
+            so_far[t + 1] = np.where(valids, before + gain, np.where(resetting, 0, before))
     return sums, steps

@@ -4,13 +4,13 @@
 
     state    := format, version, kind, autoreset_mode, num_envs, wrappers, envs
     wrappers := from the innermost to the outermost: class, state, rows
-    envs     := None | states, next_resets, models
+    envs     := None | states, next_resets, models, action_masks
 
 All of them are dictionaries with these keys, lists, arrays, numbers, text and bytes. ``rows`` of a
 wrapper is the state of its source, which wrappers share: it is in the innermost of these. It and
 the numbers of single rows are missing in a state of the wrappers alone. ``states`` has the bytes of
 each row (:mod:`cartwheel.workers.row_state`, or the engine's), ``models`` what was set in the rows'
-own MuJoCo models.
+own MuJoCo models, ``action_masks`` those of the last observations.
 """
 
 from __future__ import annotations

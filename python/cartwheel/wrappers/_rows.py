@@ -184,13 +184,16 @@ def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) 
 Part = tuple["NDArray[np.intp]", dict[str, Any]]
 
 
-def take_infos(infos: dict[str, Any], places: NDArray[np.intp]) -> dict[str, Any]:
+def take_infos(
+    infos: dict[str, Any], places: NDArray[np.intp], metrics: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """Returns the infos of some places of a batch, without keys that none of them has.
 
     Args:
         infos: Arrays with their masks, ``_name``; dictionaries of such arrays. An array without a
             mask has a value for every place.
         places: Places in the batch.
+        metrics: Keys that have a value for every place, whatever their mask says.
     """
     taken: dict[str, Any] = {}
     masks = masks_of(infos)
@@ -199,7 +202,7 @@ def take_infos(infos: dict[str, Any], places: NDArray[np.intp]) -> dict[str, Any
             continue
         mask = infos.get(f"_{key}")
         chosen = None if mask is None else mask[places]
-        if chosen is not None and not np.count_nonzero(chosen):
+        if chosen is not None and key not in metrics and not np.count_nonzero(chosen):
             continue
         if isinstance(values, dict):
             taken[key] = take_infos(values, places)

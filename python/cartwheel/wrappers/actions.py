@@ -15,8 +15,9 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal import nested
 from cartwheel._internal.nested import as_array
 from cartwheel.wrappers._rows import Fit, single_space
+from cartwheel.wrappers.affine import Affine
 from cartwheel.wrappers.base import VectorWrapper, rows_of_batch
-from cartwheel.wrappers.observations import Affine, flatten_batch, is_regular, without_empty
+from cartwheel.wrappers.observations import flatten_batch, is_regular, without_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -330,8 +331,9 @@ class RescaleAction(ActionWrapper):
     Raises:
         TypeError: The action space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_action`` is above ``max_action``, or a bound
-            is infinite where the old one is finite, or vice versa. From ``step`` and ``send``:
-            actions have another shape; nothing was stepped.
+            is infinite where the old one is finite, or vice versa; or the numbers are integers, and
+            rescaled ones would not be. From ``step`` and ``send``: actions have another shape;
+            nothing was stepped.
         gymnasium.error.InvalidBound: The bounds are equal somewhere, so that the rescaling has no
             inverse.
     """

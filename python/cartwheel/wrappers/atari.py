@@ -12,7 +12,14 @@ from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
 from cartwheel.wrappers.base import VectorWrapper, WholeBatches
-from cartwheel.wrappers.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
+from cartwheel.wrappers.batch import (
+    FAILED,
+    INCOMPLETE,
+    SHOWN,
+    TRANSITION,
+    Batch,
+    reported_keys,
+)
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.kept_state import KeepsState
@@ -64,6 +71,8 @@ class SkippedFrames(KeepsState, WholeBatches):
         )
         self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
         self._frame_space = env.single_observation_space
+        #: Infos that every call has of every row that it steps.
+        self.metrics = reported_keys(env, in_every_step=True)
         space = images.space
         self._set_observation_space(space)
         #: Whether rows whose episode ended show the next one already.
@@ -303,7 +312,7 @@ class _Step:
             images[there], kinds[there] = part, batch.kinds[chosen]
             flags[0, there], flags[1, there] = batch.terminations[chosen], batch.truncations[chosen]
             infos = {key: value for key, value in batch.infos.items() if key != "env_index"}
-            by_row.append((there, take_infos(infos, chosen)))
+            by_row.append((there, take_infos(infos, chosen, self._wrapper.metrics)))
         infos = merged_infos(size, by_row)
         if self._first.env_index is not None:
             infos["env_index"] = self._first.env_index

@@ -15,7 +15,7 @@ from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
 from cartwheel.wrappers.base import WholeBatches
-from cartwheel.wrappers.batch import NOWHERE
+from cartwheel.wrappers.batch import NOWHERE, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 f"autoreset_mode={self._mode.name.lower()!r}."
             )
         self._check_batches(env, "an AutoresetAdapter needs batches of all rows that it steps.")
+        #: Infos that every step has of every row that it steps.
+        self._metrics = reported_keys(env, in_every_step=True)
         self._steps_apart: bool = getattr(env, "steps_rows", False)
         if self._mode == AutoresetMode.NEXT_STEP and not self._steps_apart:
             raise TypeError(
@@ -362,7 +364,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         ended, going = take_infos(infos, places), np.flatnonzero(~over)
         kept = [key for key in ended if str(key).removeprefix("_") in _STAYING]
         staying = {key: ended.pop(key) for key in kept}
-        parts = [(going, take_infos(infos, going)), (places, reset_infos), (places, staying)]
+        still = take_infos(infos, going, self._metrics)
+        parts = [(going, still), (places, reset_infos), (places, staying)]
         batch = merged_infos(size, parts)
         finals = np.full(size, None, object)
         rows_over = nested.rows(space, nested.take(space, step[0], places), len(places))
@@ -388,7 +391,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             order = np.argsort(np.concatenate([going, due]), kind="stable")
             observations = joined(self.single_observation_space, step[0], shown, order)
             rewards[going], flags[0, going], flags[1, going] = step[1:4]
-            parts.append((going, _without_rows(take_infos(step[4], np.arange(len(going))))))
+            still = take_infos(step[4], np.arange(len(going)), self._metrics)
+            parts.append((going, _without_rows(still)))
         return observations, rewards, flags[0], flags[1], merged_infos(whole, parts)
 
     def _reset_rows(

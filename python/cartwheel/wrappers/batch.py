@@ -14,6 +14,8 @@ from cartwheel._internal.arguments import as_integers, as_rows
 from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -402,8 +404,7 @@ def check_stats_key(envs: Any, key: Any) -> None:
     """
     if not isinstance(key, str):
         raise TypeError(f"`stats_key` must be a string, got {key!r}")
-    inner: Any = envs
-    while isinstance(inner, VectorEnv):
+    for inner in _nested(envs):
         if isinstance(inner, DictInfoToList):
             raise TypeError(
                 "episodes are counted from infos that are a dict of arrays, but "
@@ -414,7 +415,30 @@ def check_stats_key(envs: Any, key: Any) -> None:
                 f"`stats_key`={key!r} is used by {type(inner).__name__} inside: give one of the "
                 "two another key"
             )
-        inner = vars(inner).get("env")
+
+
+def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:
+    """Returns the keys of infos under which wrappers inside report episodes, and their masks.
+
+    Args:
+        envs: A vector environment.
+        in_every_step: Only keys that have a value of every row in every step; the mask says where
+            an episode ended.
+    """
+    keys = [
+        vars(inner)["_stats_key"]
+        for inner in _nested(envs)
+        if "_stats_key" in vars(inner)
+        if not in_every_step or getattr(inner, "_reports_every_step", False)
+    ]
+    return frozenset([*keys, *(f"_{key}" for key in keys)])
+
+
+def _nested(envs: Any) -> Iterator[Any]:
+    """The wrappers of a vector environment, the outermost first, and it itself."""
+    while isinstance(envs, VectorEnv):
+        yield envs
+        envs = vars(envs).get("env")
 
 
 def refuse_taken(infos: dict[str, Any], key: str, mask_key: str) -> None:

@@ -321,7 +321,8 @@ class NormalizeReward(Normalizer):
     its return is unknown and does not count.
 
     This differs from Gymnasium 1.4.0, whose vector wrapper drops ``gamma * G`` in the step that
-    terminates an episode, and carries ``G`` into the next episode.
+    terminates an episode, in ``NEXT_STEP`` carries ``G`` into the next one, and in a reset of some
+    rows forgets that of all.
 
     Example:
         >>> import cartwheel

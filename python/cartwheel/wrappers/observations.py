@@ -14,6 +14,7 @@ from gymnasium.spaces.utils import flatten, flatten_space
 from cartwheel._internal import nested
 from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._rows import Fit, single_space
+from cartwheel.wrappers.affine import Affine
 from cartwheel.wrappers.base import rows_of_batch
 from cartwheel.wrappers.keys import Parts
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
@@ -168,9 +169,11 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
     """
     if isinstance(space, Box):
         low, high = space.low, space.high
-        if np.issubdtype(dtype, np.floating):  # the Box would warn of lower precision
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.issubdtype(dtype, np.floating):  # the Box would warn of lower precision
                 low, high = low.astype(dtype), high.astype(dtype)
+            elif np.issubdtype(dtype, np.integer):  # as wide as the dtype at most
+                low, high = _as_integers(low, dtype), _as_integers(high, dtype)
         return Box(low, high, shape=space.shape, dtype=dtype)
     if isinstance(space, Discrete):
         last = space.start + space.n - 1
@@ -185,6 +188,14 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
         "DtypeObservation needs observations of a Box, Discrete, MultiDiscrete or MultiBinary "
         f"space, got {space}."
     )
+
+
+def _as_integers(bounds: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Bounds as integers, rounded toward zero as observations are, within those of the dtype."""
+    limits, whole = np.iinfo(dtype), bounds.astype(dtype)
+    whole[bounds <= limits.min] = limits.min
+    whole[bounds >= limits.max] = limits.max
+    return whole
 
 
 class FilterObservation(ObservationWrapper):
@@ -225,7 +236,8 @@ class FilterObservation(ObservationWrapper):
         if missing:
             has = f"the keys {there}" if is_dict else f"places 0 to {len(space) - 1}"
             raise ValueError(f"`filter_keys` has {missing}, but observations have {has}.")
-        if not filter_keys or len(set(filter_keys)) < len(filter_keys):
+        named = filter_keys if is_dict else [int(key) % len(space) for key in filter_keys]
+        if not filter_keys or len(set(named)) < len(filter_keys):
             raise ValueError(
                 "`filter_keys` must name at least one part of the observations, and none twice, "
                 f"got {list(filter_keys)}."
@@ -356,7 +368,9 @@ class RescaleObservation(ObservationWrapper):
     Raises:
         TypeError: The space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: ``keys`` do not fit the space. Bounds have the wrong shape, ``min_obs`` is above
-            ``max_obs``, or a bound is infinite where the old one is finite, or vice versa.
+            ``max_obs``, or a bound is infinite where the old one is finite, or vice versa; or the
+            numbers are integers, and rescaled ones would not be: images from 0 to 255 are made
+            floating-point numbers first, by :class:`DtypeObservation`.
     """
 
     def __init__(
@@ -425,80 +439,3 @@ class ReshapeObservation(ObservationWrapper):
             return box, lambda observations: observations.reshape((len(observations), *new))
 
         self._convert_parts(keys, convert)
-
-
-#: The widest floating point of the platform: differences of bounds do not overflow in it.
-_WIDE = np.longdouble
-
-
-class Affine:
-    """``x ↦ gradient · x + intercept``, which maps a ``Box`` onto other bounds.
-
-    All numbers have the dtype of the ``Box``, and equal those of Gymnasium's
-    ``gymnasium.wrappers.utils.rescale_box`` to the bit. Where one bound is infinite, the gradient
-    is 1, and the finite bound is moved.
-
-    Attributes:
-        box: The new bounds.
-    """
-
-    def __init__(
-        self, box: Box, names: tuple[str, str], bounds: tuple[Any, Any], rows: int
-    ) -> None:
-        """Computes gradient and intercept.
-
-        Args:
-            box: The old bounds.
-            names: The names of the new bounds in errors.
-            bounds: The new bounds: numbers, or arrays of the shape of ``box``.
-            rows: The most rows of a batch.
-
-        Raises:
-            TypeError: A bound is neither a number nor an array.
-            ValueError: A bound has the wrong shape, is infinite where the old one is not or the
-                other way round, or the lower one is above the upper one.
-        """
-        low, high = (_bound(name, bound, box) for name, bound in zip(names, bounds, strict=True))
-        for name, new, old in ((names[0], low, box.low), (names[1], high, box.high)):
-            if not np.all((new == old)[np.isinf(new) | np.isinf(old)]):
-                raise ValueError(
-                    f"`{name}` must be infinite where the old bound is, and only there, got {new} "
-                    f"for {old}."
-                )
-        if not np.all(low <= high):
-            raise ValueError(f"`{names[0]}` must not be above `{names[1]}`, got {low} and {high}.")
-        below, above = np.isfinite(low), np.isfinite(high)
-        both = below & above
-        gradient, intercept = np.ones(box.shape, box.dtype), np.zeros(box.shape, box.dtype)
-        widths = box.high[both].astype(_WIDE) - box.low[both].astype(_WIDE)
-        gradient[both] = (high[both] - low[both]) / widths
-        intercept[above] = high[above] - box.high[above]
-        intercept[below] = gradient[below] * -box.low[below] + low[below]
-        dtype: Any = box.dtype
-        self.box = Box(low.astype(dtype), high.astype(dtype), shape=box.shape, dtype=dtype)
-        # One copy a row: NumPy is several times slower where it repeats short rows.
-        self._gradient = np.repeat(gradient[None], rows, axis=0)
-        self._intercept = np.repeat(intercept[None], rows, axis=0)
-
-    def forward(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Maps a batch from the old bounds to the new ones."""
-        scaled: NDArray[Any] = self._gradient[: len(batch)] * batch
-        if scaled.dtype != self._intercept.dtype:  # numbers of another dtype than the space's
-            return scaled + self._intercept[: len(batch)]
-        scaled += self._intercept[: len(batch)]
-        return scaled
-
-    def backward(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Maps a batch from the new bounds to the old ones."""
-        moved: NDArray[Any] = (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
-        return moved
-
-
-def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:
-    if not isinstance(bound, np.ndarray):
-        if not isinstance(bound, int | float | np.integer | np.floating):
-            raise TypeError(f"`{name}` must be a number or an array, got {type(bound)}.")
-        return np.full(box.shape, bound)
-    if bound.shape != box.shape:
-        raise ValueError(f"`{name}` must have the shape {box.shape}, got {bound.shape}.")
-    return bound

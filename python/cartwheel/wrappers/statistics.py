@@ -113,6 +113,8 @@ class RecordMetrics(_ReportsEpisodes):
             or reset, infos have the key already.
     """
 
+    #: For wrappers that put infos of some rows together.
+    _reports_every_step = True
     _any_length = ("window", "finished")
     row_entries = (
         *("returns", "lengths", "stale", "seeds"),

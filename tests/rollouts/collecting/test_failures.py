@@ -10,6 +10,7 @@ import pytest
 import cartwheel
 from cartwheel.wrappers import VectorWrapper
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
 from tests.support.executors import EXECUTORS, INLINE, PROCESS
 from tests.support.faulty import FaultyEnv, fault
@@ -22,6 +23,7 @@ ORDERS = [
     {"order": "free", "run_ahead": 1, "max_rows": 2},
     {"order": "groups", "groups": 3},
 ]
+OFTEN = {"on_error": "restart", "max_restarts": 10_000}
 #: Without `actor`: a tracer could raise before a lock is left that no real Ctrl-C keeps locked.
 FILES = tuple(f"rollouts/collecting/{name}" for name in ("block", "pipeline", "pipeline_orders"))
 
@@ -123,6 +125,58 @@ def test_steps_of_a_replaced_environment_are_no_transitions(name, mode, keywords
         assert rollout.valid[:, [0, 1, 4, 5]].all()
     assert all(rollout.valid[:, 2].all() for rollout in rollouts[1:])
     collector.close()
+    envs.close()
+
+
+@pytest.mark.parametrize("keywords", [{}, *ORDERS], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_frame_that_a_failure_ends_has_the_numbers_of_its_episode(mode, keywords):
+    """Also in the rollout after it, which begins with this frame."""
+    env_fns = [partial(FaultyEnv, row) for row in range(6)]
+    envs = INLINE(env_fns, autoreset_mode=mode, on_error="restart")
+    fails = FailsOnce(2, 4, fault("value error"))
+    with cartwheel.Collector(envs, fails, 4, recurrent=True, seed=1, **keywords) as collector:
+        first, second = collector.collect(), collector.collect()
+    assert first.truncated[-1].tolist() == [row == 2 for row in range(6)]
+    for rollout, frame in ((first, -1), (second, 0)):
+        workspace = rollout.to_workspace()
+        assert workspace["env/timestep"][frame].tolist() == [4, 4, 3, 4, 4, 4]
+        sums = first.rewards.sum(axis=0).astype(np.float32)
+        assert_identical(workspace["env/cumulated_reward"][frame], sums)
+    later = second.to_workspace()["env/timestep"][1:, 2].tolist()
+    assert later == ([0, 1, 2, 3] if mode == "NEXT_STEP" else [1, 2, 3, 4])
+    envs.close()
+
+
+class OftenFailingEnv(FaultyEnv):
+    """Episodes of up to five steps, of which many fail."""
+
+    chance = np.random.default_rng(3)
+
+    def step(self, action):
+        if self.chance.random() < 0.4:
+            raise ValueError
+        observation, reward, *flags, info = super().step(action)
+        return observation, reward, self.steps % 5 == 4, *flags[1:], info
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 7])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rollout_begins_with_the_last_frame_of_the_one_before(mode, num_steps):
+    """Also where the first step of an episode fails."""
+    envs = INLINE([partial(OftenFailingEnv, row) for row in range(4)], autoreset_mode=mode, **OFTEN)
+    collector = cartwheel.Collector(envs, lambda seen: np.zeros(len(seen), int), num_steps, seed=1)
+    before, failed_first = collector.collect(), 0
+    for _ in range(40):
+        after = collector.collect()
+        failed_first += np.count_nonzero(before.is_first[:-1] & before.truncated)
+        frames, later = before.to_workspace(), after.to_workspace()
+        for name in ("env/reward", "env/done", "env/timestep"):
+            assert_identical(later[name][0], frames[name][-1], name)
+        sums = (later["env/cumulated_reward"][0], frames["env/cumulated_reward"][-1])
+        np.testing.assert_allclose(*sums, rtol=1e-6)
+        before = after
+    assert failed_first > 9
     envs.close()
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import cartwheel
 from cartwheel.wrappers import NormalizeObservation
@@ -17,7 +18,7 @@ from tests.support.collecting import (
     states_of,
 )
 from tests.support.comparison import assert_identical
-from tests.support.environments import LargeNestedEnv
+from tests.support.environments import LargeNestedEnv, TranscriptEnv
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS, THREAD
 from tests.support.repetitions import times
 
@@ -95,6 +96,27 @@ def test_sizes_at_the_edge_make_no_difference(mode, num_envs, num_steps, order):
     with collector_of(mode, num_steps, num_envs=num_envs, build=build, **order) as collector:
         for rollout in expected:
             assert_same_steps(collector.collect(), rollout)
+
+
+class PayingEnv(TranscriptEnv):
+    """The reward is the number in the action."""
+
+    action_space = Box(-1, 1, (1,), np.float32)
+
+    def step(self, action):
+        return super().step(action[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_environments_get_actions_with_the_bits_that_the_policy_gave(mode, order):
+    """Also wider floats than those of the space, and next to rows that only reset."""
+    env_fns = [partial(PayingEnv, length) for length in (1, 2, 3, 4, 5, 6)]
+    envs = THREAD(env_fns, autoreset_mode=mode)
+    with cartwheel.Collector(envs, lambda seen: np.full((len(seen), 1), 0.1), 9, **order) as found:
+        for _ in range(4):
+            rollout = found.collect()
+            assert set(rollout.rewards[rollout.valid].tolist()) == {0.1}
+    envs.close()
 
 
 @pytest.mark.parametrize("case", SHORT, ids=str)

@@ -149,17 +149,12 @@ class Groups(Pipeline):
         chosen = rows[asked]
         actions, extras, version = self._ask(chosen, self._observations(chosen))
         if len(asked) < len(rows):
-            padded = self._no_actions(len(rows))
-            nested.assign(padded, asked, actions)
-            actions, extras = (
-                padded,
-                {name: _padded(name, extra, asked, len(rows)) for name, extra in extras.items()},
-            )
+            # Actions keep their dtype, too: floats may be wider than those of the space.
+            def padded(part: NDArray[Any], name: str = "actions") -> NDArray[Any]:
+                whole = unasked(name, part[None], (len(rows),))
+                whole[asked] = part
+                return whole
+
+            actions = nested.apply(padded, actions)
+            extras = {name: padded(extra, name) for name, extra in extras.items()}
         self._send(rows, actions, extras, version)
-
-
-def _padded(name: str, extra: NDArray[Any], places: NDArray[np.intp], count: int) -> NDArray[Any]:
-    """Returns the extra of ``count`` rows, of which those at ``places`` were asked for."""
-    padded = unasked(name, extra[None], (count,))
-    padded[places] = extra
-    return padded
