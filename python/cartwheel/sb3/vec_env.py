@@ -231,13 +231,15 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """Continues from a state of :meth:`state_dict`.
 
         Returns:
-            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns and
-            lengths of the running episodes begin anew.
+            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns,
+            lengths and seconds of episodes begin anew.
 
         Raises:
             Exception: As for :meth:`cartwheel.VectorEnv.load_state_dict`.
         """
         observations: VecEnvObs = self.vector_env.load_state_dict(state)
+        if self._is_monitored:
+            self._pool.record_episodes()
         return observations
 
     @property
