@@ -211,6 +211,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
                 by_row = [by_row[row] for row in rows]
         else:
             self._envs.send_reset(seed=seeds, options=chosen)
+            self._end_lost()  # of what this has dropped, after a reset that was interrupted
             parts = self._receive_resets(rows)
             order = np.argsort([rows.index(row) for found, _ in parts for row in found])
             whole = nested.join(space, [part[0] for _, part in parts])
@@ -234,10 +235,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
                 if len(self._envs.in_flight) == len(flying):  # a time-out, or no worker is left
                     raise
                 continue
-            is_reset = np.isin(found, list(rows_left))
-            for chosen, kept in ((is_reset, parts), (~is_reset, self._early)):
-                if chosen.any():
-                    kept.append(self._taken(found, batch, np.flatnonzero(chosen)))
+            self._keep(parts, found, batch, rows_left)
+            self._keep(self._early, found, batch, set(self.waiting_id))
         if error is not None:
             raise error
         return parts
@@ -290,10 +289,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
             self.waiting_id += rows
             self.ready_id = [row for row in self.ready_id if row not in rows]
         wanted = len(self.waiting_id) if action is None else self.wait_num
-        num_found = sum(len(found) for found, _ in self._early)
-        while self._envs.in_flight and num_found < wanted:
-            self._early.append(self._receive())  # kept for the next call, if the next batch raises
-            num_found += len(self._early[-1][0])
+        while self._envs.in_flight and sum(len(found) for found, _ in self._early) < wanted:
+            # Kept for the next call, if the next batch raises. An interrupted reset is not a step.
+            self._keep(self._early, *self._receive(), set(self.waiting_id))
         parts, self._early = self._early, []
         if not parts:
             raise ValueError("no environment is being stepped: pass actions to `step`")
@@ -311,26 +309,39 @@ class CartwheelVectorEnv(BaseVectorEnv):
         self.ready_id += [row for row in self.waiting_id if row in ended]
         self.waiting_id = [row for row in self.waiting_id if row not in ended]
 
+    def _end_lost(self) -> None:
+        """Rows whose results were dropped are ready again: they cannot be awaited."""
+        done = [row for found, _ in self._early for row in found]
+        self._end_waiting(set(self.waiting_id).difference(self._envs.in_flight, done))
+
     def _receive(self) -> tuple[list[int], Steps]:
         try:
             *arrays, infos = self._envs.recv()
-        except Exception:  # the results of this batch are dropped, so its rows cannot be awaited
-            done = [row for found, _ in self._early for row in found]
-            self._end_waiting(set(self.waiting_id).difference(self._envs.in_flight, done))
+        except Exception:
+            self._end_lost()
             raise
         rows = infos["env_index"].tolist()
         return rows, (*arrays, infos_by_row(infos, len(rows)))
 
-    def _taken(
-        self, rows: list[int], batch: Steps, places: NDArray[np.intp]
-    ) -> tuple[list[int], Steps]:
-        observations, *flags, infos = batch
-        space = self._envs.single_observation_space
-        return [rows[place] for place in places], (
-            nested.take(space, observations, places),
-            *(column[places] for column in flags),
-            [infos[place] for place in places],
-        )
+    def _keep(
+        self,
+        parts: list[tuple[list[int], Steps]],
+        rows: list[int],
+        batch: Steps,
+        wanted: set[int],
+    ) -> None:
+        """Adds the wanted rows of a batch to ``parts``."""
+        places = [place for place, row in enumerate(rows) if row in wanted]
+        if 0 < len(places) < len(rows):
+            observations, *flags, infos = batch
+            rows = [rows[place] for place in places]
+            batch = (
+                nested.take(self._envs.single_observation_space, observations, np.array(places)),
+                *(column[places] for column in flags),
+                [infos[place] for place in places],
+            )
+        if places:
+            parts.append((rows, batch))
 
     def _batch(self, action: Any, num_rows: int) -> Any:
         if self._has_array_actions:

@@ -189,7 +189,8 @@ class RolloutWorkers(ClosesAfterWith):
         self.policy_version = 0
         self._weights: tuple[Any, ...] = ()  # the reference to the weights of this version
         self._workers: list[RemoteWorker] = []
-        self._gathered: dict[int, WorkerRollout] = {}  # of an unfinished `collect`
+        #: Rollouts that arrived and were not returned, at most one of each worker.
+        self._received: dict[int, WorkerRollout] = {}
         self._collecting = False
         self._waited, self._began = 0.0, time.monotonic()
         if not ray.is_initialized():
@@ -243,8 +244,8 @@ class RolloutWorkers(ClosesAfterWith):
         """
         self._check_open()
         self._check_takes_weights()
-        self._weights = (ray.put(weights),)
-        self.policy_version += 1
+        # No call comes between the two assignments, and so no Ctrl-C.
+        self._weights, self.policy_version = (ray.put(weights),), self.policy_version + 1
         return self.policy_version
 
     def collect(self) -> WorkerRollout:
@@ -270,31 +271,22 @@ class RolloutWorkers(ClosesAfterWith):
         if self._new_weights is not None and not self._collecting:
             self.update(self._new_weights())
         self._collecting = True
-        self._gathered = {
-            index: rollout
-            for index, rollout in self._gathered.items()
-            if rollout.version == self.policy_version
-        }
-        while len(self._gathered) < self.num_workers:
-            missing = [worker for worker in self._workers if worker.index not in self._gathered]
+        while missing := [worker for worker in self._workers if self._is_missing(worker)]:
             for worker in missing:
                 if self.policy_version not in worker.calls.values():
                     worker.ask(self.policy_version, self._weights)
-            worker = self._await(missing)
-            with uninterrupted():
-                self._gather(worker)
-        rollout = joined([self._gathered[index] for index in range(self.num_workers)])
-        self._gathered, self._collecting = {}, False
+            self._receive(self._await(missing))
+        rollout = joined([self._received[index] for index in range(self.num_workers)])
+        self._received, self._collecting = {}, False
         return rollout
 
-    def _gather(self, worker: RemoteWorker) -> None:
-        rollout = self._receive(worker)
-        if rollout is None:
-            return
-        if rollout.version == self.policy_version:
-            self._gathered[worker.index] = rollout
-        else:
+    def _is_missing(self, worker: RemoteWorker) -> bool:
+        """Whether no rollout of the newest version has arrived; drops one of an older version."""
+        rollout = self._received.get(worker.index)
+        if rollout is not None and rollout.version != self.policy_version:
+            del self._received[worker.index]
             worker.dropped += 1
+        return worker.index not in self._received
 
     def rollouts(self) -> Iterator[WorkerRollout]:
         """Yields rollouts forever, each of one worker, in the order in which they are done.
@@ -309,7 +301,8 @@ class RolloutWorkers(ClosesAfterWith):
         The arrays are in the object store: they are read-only, not copied, and their memory is
         freed when the rollout and its arrays have no reference left.
 
-        Rollouts in flight stay in flight when the loop ends: the next loop yields them.
+        Rollouts in flight stay in flight when the loop ends, by Ctrl-C, too: the next loop yields
+        them.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: The workers are closed.
@@ -323,9 +316,14 @@ class RolloutWorkers(ClosesAfterWith):
         while True:
             self._check_open()
             self._ask_ahead()
-            rollout = self._receive(self._await(self._workers))
-            if rollout is not None:
+            if not self._received:
+                self._receive(self._await(self._workers))
                 self._ask_ahead()  # the worker continues while the loop uses the rollout
+            index = next(iter(self._received), None)
+            if index is not None:
+                rollout = self._received[index]
+                # No call comes before the end of `yield`, so no Ctrl-C, which would lose it.
+                del self._received[index]
                 yield rollout
 
     def _ask_ahead(self) -> None:
@@ -455,12 +453,13 @@ class RolloutWorkers(ClosesAfterWith):
             self._waited += time.monotonic() - began
         return awaited[ready[0]]
 
-    def _receive(self, worker: RemoteWorker) -> WorkerRollout | None:
-        """Takes the answer of a worker, which has arrived; ``None`` if it is not a rollout."""
+    @uninterrupted()
+    def _receive(self, worker: RemoteWorker) -> None:
+        """Takes the answer of a worker, which has arrived; keeps a rollout until it is returned."""
         rollout = worker.receive()
         if rollout is not None:
             worker.staleness = self.policy_version - rollout.version
-        return rollout
+            self._received[worker.index] = rollout
 
 
 def _session() -> str | None:

@@ -231,13 +231,15 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """Continues from a state of :meth:`state_dict`.
 
         Returns:
-            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns and
-            lengths of the running episodes begin anew.
+            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns,
+            lengths and seconds of episodes begin anew.
 
         Raises:
             Exception: As for :meth:`cartwheel.VectorEnv.load_state_dict`.
         """
         observations: VecEnvObs = self.vector_env.load_state_dict(state)
+        if self._is_monitored:
+            self._pool.record_episodes()
         return observations
 
     @property
@@ -392,6 +394,11 @@ def as_vector_env(
         return _checked(envs, num_envs, keywords)
     is_id = isinstance(envs, str | EnvSpec)
     check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
+    if keywords.get("executor") == "ale":
+        raise ValueError(
+            "executor='ale' has no infos of single rows, which Stable-Baselines3 needs: use "
+            "stable_baselines3.common.env_util.make_atari_env(…, vec_env_cls=CartwheelVecEnv)."
+        )
     if is_id:
         num_envs = 1 if num_envs is None else as_num_envs(num_envs)
     elif isinstance(num_envs, str):  # the second argument of SubprocVecEnv is `start_method`

@@ -24,6 +24,7 @@ from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.torchrl.specs import Specs, check_space, named_readers, reader
 from cartwheel.vector.action_masks import no_masks, num_actions
 from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.calls import Calls
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrappers.base import VectorWrapper
 
@@ -170,8 +171,9 @@ class CartwheelEnv(GymLikeEnv):
         self._repeats = _repeats_rows(env)
         #: Observations, in tensordicts.
         self._leaves = list(self.observation_spec.keys(True, True))
-        #: References to the observations of the last step.
+        #: References to the observations of the last step of all rows, while no other call is made.
         self._shown: list[weakref.ref[Any]] = []
+        self._calls = Calls(env)
 
     def _output_transform(self, step: Any) -> Any:
         observations, rewards, terminations, truncations, infos = step
@@ -195,10 +197,10 @@ class CartwheelEnv(GymLikeEnv):
             found[name] = torch.from_numpy(flags.reshape(self._column))
         stepped = self._completed(found, infos)
         if partial:
-            self._shown.clear()
             root = tensordict.select(*stepped.keys(True, True), strict=False)
             return stepped.where(mask.reshape(-1), root, pad=0)
         self._shown[:] = [weakref.ref(stepped.get(leaf)) for leaf in self._leaves]
+        self._calls.note()
         return stepped
 
     def _actions(self, tensordict: TensorDictBase) -> Any:
@@ -273,7 +275,6 @@ class CartwheelEnv(GymLikeEnv):
         mask = None if tensordict is None else tensordict.get("_reset", None)
         if mask is not None and not mask.any():
             return kept(self, tensordict)
-        self._shown.clear()  # rows now show other observations
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
             keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
@@ -309,6 +310,7 @@ class CartwheelEnv(GymLikeEnv):
                 for leaf, shown in zip(self._leaves, self._shown, strict=True)
             )
             and _is_plain(tensordict)
+            and not self._calls.others()
         )
 
     # Work of TorchRL that is not needed

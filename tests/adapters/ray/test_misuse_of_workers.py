@@ -1,6 +1,7 @@
 """Wrong calls say what to change, at once; an error in a worker is the worker's own."""
 
 import _thread
+import contextlib
 import copy
 import importlib
 import pickle
@@ -194,11 +195,10 @@ def test_ctrl_c_in_a_collect_loses_nothing(workers, gates):
     assert remote.stats().rollouts.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("method", ["ask", "receive"])
-def test_ctrl_c_between_a_call_and_its_note_loses_nothing(workers, monkeypatch, method):
-    """The interrupt comes when Ray has the call, or has given the answer, and before the note."""
+@pytest.fixture(params=["ask", "receive"])
+def _interrupts(request, monkeypatch):
+    """A Ctrl-C when Ray has got a call, or has given an answer, and before that is noted."""
     worker_class = importlib.import_module("cartwheel.ray.remote_worker").RemoteWorker
-    remote = workers(cart_poles(), Leaning, 2, 4, seed=1)
 
     def interrupted(call):
         def call_and_interrupt(*arguments):
@@ -208,7 +208,7 @@ def test_ctrl_c_between_a_call_and_its_note_loses_nothing(workers, monkeypatch, 
 
         return call_and_interrupt
 
-    if method == "ask":
+    if request.param == "ask":
         call = worker_class._call
 
         def with_interrupts(worker, name):
@@ -220,12 +220,33 @@ def test_ctrl_c_between_a_call_and_its_note_loses_nothing(workers, monkeypatch, 
         monkeypatch.setattr(worker_class, "_call", with_interrupts)
     else:
         monkeypatch.setattr(worker_class, "receive", interrupted(worker_class.receive))
+
+
+@pytest.mark.usefixtures("_interrupts")
+def test_ctrl_c_between_a_call_and_its_note_loses_nothing(workers):
+    remote = workers(cart_poles(), Leaning, 2, 4, seed=1)
     for _ in range(2):  # each worker is asked once, and each answers once
         with pytest.raises(KeyboardInterrupt):
             remote.collect()
     rollout = remote.collect()
     (expected,) = twin(cart_poles(6), 4, seed=1, weights=[0.0])
     assert_same(rollout, expected)
+
+
+@pytest.mark.usefixtures("_interrupts")
+def test_ctrl_c_before_a_rollout_is_returned_leaves_it_to_the_next_loop(workers):
+    remote = workers(cart_poles(), Leaning, 2, 4, seed=1)
+    seen, interrupts = {0: [], 1: []}, 0
+    while min(map(len, seen.values())) < 3:
+        interrupts += 1
+        with contextlib.suppress(KeyboardInterrupt):
+            for rollout in remote.rollouts():
+                seen[rollout.workers[0]].append(rollout)
+    assert interrupts >= 6
+    for worker, rollouts in seen.items():
+        twins = twin(cart_poles(), 4, seed=1 + 3 * worker, weights=[0.0] * len(rollouts))
+        for rollout, expected in zip(rollouts, twins, strict=True):
+            assert_same(rollout, expected)
 
 
 def test_closing_does_not_wait_for_a_rollout_that_hangs(workers, gates):

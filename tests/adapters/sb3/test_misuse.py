@@ -87,6 +87,7 @@ def test_one_environment_for_several_rows_is_refused():
         (([POLE],), {"num_envs": 3}, TypeError, "repeat the function"),
         (("cartwheel/CartPole-v1", 0), {}, ValueError, "num_envs"),
         (("cartwheel/CartPoul-v1", 2), {}, gym.error.Error, "CartPole"),
+        (("ALE/Pong-v5", 2), {"executor": "ale"}, ValueError, r"make_atari_env\(…, vec_env_cls"),
         (([POLE],), {"executer": "inline"}, TypeError, "executor"),
         (([POLE],), {"start_method": "fork"}, TypeError, "did you mean `context`"),
         (([POLE],), {"monitors": True}, TypeError, "did you mean `monitor`"),

@@ -97,6 +97,19 @@ def test_the_seconds_of_an_episode_count_from_the_beginning():
     envs.close()
 
 
+def test_reported_episodes_begin_anew_when_a_state_is_loaded(build):
+    envs = build(transcripts(5, 5), monitor=True, states="pickle")
+    envs.reset()
+    for _ in range(2):
+        envs.step([1, 2])
+    state = envs.state_dict()
+    envs.step([1, 2])
+    assert envs.load_state_dict(state).tolist() == [[2], [2]]
+    infos = [envs.step([3, 4])[3] for _ in range(3)][-1]
+    assert [info["episode"]["l"] for info in infos] == [3, 3]
+    assert [info["episode"]["r"] for info in infos] == [9, 12]
+
+
 def test_a_step_in_two_halves_equals_a_whole_one(build):
     envs, halves = build(transcripts(2, 3)), build(transcripts(2, 3))
     for each in (envs, halves):

@@ -1,6 +1,8 @@
 """`CartwheelVectorEnv` against Tianshou's own vector environments."""
 
+import _thread
 import importlib
+import threading
 
 import gymnasium as gym
 import numpy as np
@@ -359,6 +361,43 @@ def test_a_reset_that_fails_leaves_all_environments_to_the_next_one(tianshou, ex
         done += envs.step(None)[4].tolist()
     assert sorted(info["env_id"] for info in done) == [0, 1, 2, 3]
     envs.close()
+
+
+@pytest.fixture(params=["thread", "process"])
+def interrupted(tianshou, gates, request):
+    """Environments after a Ctrl-C in a reset of row 0, while row 2 steps; both wait at gates."""
+    envs = tianshou.ours(gates.env_fns(3), 1, executor=request.param, num_workers=3)
+    envs.reset()
+    envs.step([0, 0, 1])
+    while envs.waiting_id != [2]:
+        envs.step(np.zeros(0, int), [])
+    interrupt = threading.Thread(target=lambda: (gates.await_arrival(2), _thread.interrupt_main()))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        envs.reset([0], options={"gate": 2})
+    interrupt.join()
+    yield envs
+    envs.close()
+
+
+def test_rows_whose_steps_a_reset_dropped_can_be_reset(interrupted, gates):
+    gates.open(1, 2)
+    interrupted.reset([0])  # waits for what is in flight, and drops it
+    assert interrupted.waiting_id == []
+    assert interrupted.reset()[0].tolist() == [[0]] * 3
+    done = [info["env_id"] for info in interrupted.step([0] * 3)[4]]
+    while interrupted.waiting_id:
+        done += [info["env_id"] for info in interrupted.step(None)[4]]
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_a_reset_that_was_interrupted_is_no_step(interrupted, gates):
+    gates.open(2)
+    with gates.opened_soon(1):  # row 0 is reset by then
+        infos = interrupted.step(None)[4]
+    assert [info["env_id"] for info in infos] == [2]
+    assert interrupted.waiting_id == []
+    assert interrupted.reset()[0].tolist() == [[0]] * 3
 
 
 def test_spec_and_metadata_are_those_of_the_environments(tianshou):

@@ -7,6 +7,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from tests.support.cases import POLE, SHORT, Case
 from tests.support.environments import samplers, transcripts
 from tests.support.executors import EVERY_EXECUTOR, EVERY_NATIVE, NATIVE
+from tests.support.faulty import FaultyEnv, fault
 
 pytestmark = pytest.mark.torch
 
@@ -194,6 +195,31 @@ def test_a_step_that_was_followed_by_a_reset_keeps_its_own_rows(runs):
     before, expected, _, renewed = found
     assert (before == expected["observation"]).all(1).tolist() == [True, False, False, True]
     runs.assert_same(renewed, expected)
+
+
+@pytest.mark.parametrize("event", ["raised", "stepped", "loaded"])
+def test_rows_that_are_not_reset_keep_their_tensors_if_the_environments_went_on(runs, event):
+    """After a step that raised, one outside of TorchRL, or another state."""
+    keywords = {"categorical_action_encoding": True, "states": "pickle"}
+    env = runs.CartwheelEnv([FaultyEnv] * 3, executor="inline", **keywords)
+    vector, none = env._env, runs.torch.tensor([fault("none")] * 3)
+    root = env.reset()
+    earlier = vector.state_dict()
+    root = env.step_mdp(env.step(root.set("action", none)))
+    shown = root["observation"].clone()
+    root["done"][1] = True
+    if event == "raised":
+        failing = none.clone()
+        failing[2] = fault("value error")
+        with pytest.raises(ValueError, match="boom"):
+            env.step(root.clone(recurse=False).set("action", failing))
+    elif event == "stepped":
+        vector.step(none.numpy())
+    else:
+        vector.load_state_dict(earlier)
+    renewed = env.maybe_reset(root)["observation"]
+    assert (renewed == shown).all(1).tolist() == [True, False, True]
+    env.close()
 
 
 def test_info_readers_find_what_they_find_in_gym_wrapper(runs, build):
