@@ -15,6 +15,7 @@ from cartwheel._device.sending import array_of, device_of, tensor_on
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import Part, check_choice
+from cartwheel._internal.suggestions import names_methods
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
 from cartwheel.rollouts.frames import frames, pairs
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.nested import Array
 
 
+@names_methods
 class Rollout(Estimators):
     """``T`` steps of ``N`` environments, in any autoreset mode; see :class:`Collector`.
 
