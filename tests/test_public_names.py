@@ -185,6 +185,22 @@ def public_signatures():
                     yield f"{name}.{member}", set(inspect.signature(function).parameters)
 
 
+def test_errors_about_calls_name_public_classes():
+    """Python takes ``PoolVectorEnv.reset()`` of "takes 1 positional argument" from the method."""
+    named = {name: getattr(cartwheel, name) for name in cartwheel.__all__}
+    public = {name: kind for name, kind in named.items() if inspect.isclass(kind)}
+    public["VectorWrapper"] = wrappers.VectorWrapper
+    owners = set()
+    for kind in public.values():
+        for member in dir(kind):
+            method = inspect.unwrap(inspect.getattr_static(kind, member))
+            if inspect.isfunction(method) and not member.startswith("_"):
+                owners.add((method.__module__.partition(".")[0], method.__qualname__))
+    ours = {name for package, name in owners if package == "cartwheel"}
+    assert {"PoolVectorEnv.reset", "Rollout.gae", "VectorWrapper.frozen"} <= ours
+    assert [name for name in sorted(ours) if name.partition(".")[0] not in public] == []
+
+
 def test_rows_and_autoreset_modes_have_one_name_each():
     synonyms = {"mode", "rows", "row", "env_ids", "env_indices", "indices", "done", "dones"}
     found = {name: names & synonyms for name, names in public_signatures()}

@@ -52,6 +52,13 @@ def is_described_by_base(value: type[Any], member: str, documented: set[str]) ->
     return any(f"{name}.{member}" in documented for names in bases for name in names)
 
 
+def members_of(value: Any) -> list[str]:
+    """The public members of a class, with those of its bases that are not public themselves."""
+    ours = [base for base in getattr(value, "__mro__", ()) if base.__module__[:9] == "cartwheel"]
+    bases = [base for base in ours if base is value or id(base) not in public()]
+    return [name for base in bases for name in vars(base) if not name.startswith("_")]
+
+
 def faults(documented: set[str]) -> Iterator[str]:
     """The faults of the reference, given the names that it has."""
     for value, names in public().values():
@@ -59,11 +66,10 @@ def faults(documented: set[str]) -> Iterator[str]:
         if shown is None:
             yield f"{names[0]} is not in the reference"
             continue
-        own = inspect.isclass(value) and value.__module__.startswith("cartwheel")
         members = [
             name
-            for name in (vars(value) if own else ())
-            if not name.startswith("_") and not is_described_by_base(value, name, documented)
+            for name in dict.fromkeys(members_of(value))
+            if not is_described_by_base(value, name, documented)
         ]
         for name, one in [(shown, value), *((f"{shown}.{m}", getattr(value, m)) for m in members)]:
             if not is_documented(one):

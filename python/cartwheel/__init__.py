@@ -37,6 +37,7 @@ make_first_uses()
 
 # isort: split
 # ruff: noqa: E402 - they use native code
+from cartwheel._make import make_vec, patch_gymnasium
 from cartwheel.errors import (
     BrokenPoolError,
     CartwheelError,
@@ -50,7 +51,6 @@ from cartwheel.errors import (
     WorkerDiedError,
     WorkerTimeoutError,
 )
-from cartwheel.make import make_vec, patch_gymnasium
 from cartwheel.native.env import NativeEnv
 from cartwheel.native.plugins import load_plugin, register
 from cartwheel.native.registration import register_native
@@ -144,6 +144,12 @@ _LAZY = {
     "evaluate": "cartwheel.evaluation",
 }
 
+#: In the error about ``cartwheel.make``, which users of Gymnasium and EnvPool type first.
+_INSTEAD_OF_MAKE = (
+    "`cartwheel.make_vec(id, num_envs)` makes a vector environment, `gymnasium.make(id)` a single "
+    "environment, and `cartwheel.envpool.make` has EnvPool's interface"
+)
+
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> object:
@@ -153,8 +159,9 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         elif name in _LAZY_MODULES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:
+            instead = "" if name != "make" else f": {_INSTEAD_OF_MAKE}"
             raise AttributeError(
-                f"module {__name__!r} has no attribute {name!r}",
+                f"module {__name__!r} has no attribute {name!r}{instead}",
                 name=name,
                 obj=sys.modules[__name__],
             )

@@ -51,11 +51,14 @@ def run() -> int:
     bench.add_to(commands)
     envs.add_to(commands)
     new.add_to(commands)
-    arguments = parser.parse_args()
-    if "run" not in arguments:
+    arguments, unknown = parser.parse_known_args()
+    command = getattr(arguments, "parser", parser)
+    if unknown:  # argparse would show the usage of all commands, not of this one
+        command.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if command is parser:
         parser.print_help()
         return 0
-    return int(arguments.run(arguments))
+    return int(arguments.run(command, arguments))
 
 
 def _drop_output() -> None:

@@ -103,5 +103,5 @@ def test_a_missing_package_is_installed_by_a_name_that_exists(monkeypatch, capsy
     command.add_to(parser.add_subparsers())
     arguments = parser.parse_args(["bench", "--plot", str(tmp_path / "chart.png")])
     with pytest.raises(SystemExit):
-        arguments.run(arguments)
+        arguments.run(arguments.parser, arguments)
     assert capsys.readouterr().err.endswith("--plot needs matplotlib: pip install matplotlib\n")

@@ -72,6 +72,14 @@ def test_without_arguments_the_commands_are_listed(run):
         assert f"\n    {name} " in text
 
 
+def test_an_argument_too_many_shows_the_usage_of_its_command(run):
+    status, text, error = run("bench", "CartPole-v1", "--envs", "3")
+    assert (status, text) == (2, "")
+    assert error.startswith("usage: python -m cartwheel bench [-h] [--env ID]")
+    assert error.endswith("bench: error: unrecognized arguments: CartPole-v1 --envs 3\n")
+    assert run("--envs")[2].startswith("usage: python -m cartwheel [-h] [-V] COMMAND")
+
+
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "cartwheel/CartPole-v1"])
 def test_the_namespace_may_be_left_out(run, env_id):
     assert run("envs", env_id)[1].startswith("cartwheel/CartPole-v1\n")

@@ -366,7 +366,7 @@ with cartwheel.patch_gymnasium():
             names = vars(importlib.import_module(module.name))
         except ImportError:  # a library is not installed
             continue
-        ours = module.name in ("cartwheel.vector.gymnasium_presets", "cartwheel.make")
+        ours = module.name in ("cartwheel.vector.gymnasium_presets", "cartwheel._make")
         for each in (AsyncVectorEnv, SyncVectorEnv):
             if not ours and names.get(each.__name__, each) is not each:
                 print(module.name, "has the wrong", each.__name__)

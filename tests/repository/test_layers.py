@@ -20,7 +20,7 @@ PYTHON = """
     bench
     __init__
     agilerl jax ray rllib sb3 skrl tianshou torchrl
-    _cli envpool evaluation make mujoco recorder rollouts testing
+    _cli _make envpool evaluation mujoco recorder rollouts testing
     multiagent
     _spec _xla ale awaitable native wrappers
     vector

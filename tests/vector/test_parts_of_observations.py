@@ -44,6 +44,10 @@ def of_another_shape(shown):
     shown["vec"] = np.zeros(3, np.float32)
 
 
+def nothing(shown):
+    shown["vec"] = None
+
+
 def of_another_dtype(shown):
     shown["deep"]["number"] = 1.5
 
@@ -59,6 +63,7 @@ def too_short(shown):
 CASES = [
     (without, KeyError, "'vec'", "['vec']"),
     (of_another_shape, ValueError, "the observation has shape", "['vec']"),
+    (nothing, ValueError, "its space has [2], got <class 'NoneType'>", "['vec']"),
     (of_another_dtype, TypeError, "Cannot cast", "['deep']['number']"),
     (deep_shape, ValueError, "the observation has shape", "['deep']['pair'][0]"),
     (too_short, IndexError, "tuple index out of range", "['deep']['pair'][1]"),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import shutil
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.ids import find_env_id
+from cartwheel.native.ids import find_env_id, python_hint
 from cartwheel.native.keywords import (
     UNKNOWN,
     Described,
@@ -56,7 +54,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="MODULE",
         help="import a package of environments first; may be repeated",
     )
-    parser.set_defaults(run=functools.partial(run, parser))
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
@@ -88,11 +86,12 @@ def unknown(env_id: str) -> str:
     names = {name.lower(): registered_id(name) for name, *_ in native_envs()}
     namespace = env_id.partition("/")[0]
     related = [name for name in names.values() if name.startswith(f"{namespace}/")]
+    in_python = python_hint(env_id)
     near = [names[name] for name in difflib.get_close_matches(env_id.lower(), names, cutoff=0.7)]
     if near:
         hint = f"did you mean {' or '.join(near)}?"
-    elif env_id in gym.registry:
-        hint = f"it is Gymnasium's, and cartwheel.make_vec({env_id!r}, num_envs) steps it in Python"
+    elif in_python is not None:
+        hint = in_python
     elif related:
         hint = f"{namespace} has {', '.join(sorted(related))}"
     elif "/" in env_id and ":" not in env_id:

@@ -6,7 +6,6 @@ those of the new crate.
 
 from __future__ import annotations
 
-import functools
 import keyword
 import re
 import shlex
@@ -59,7 +58,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--git", metavar="URL", help="the address of cartwheel's repository, which Cargo fetches"
     )
     parser.add_argument("--rev", metavar="COMMIT", help="the commit of --git")
-    parser.set_defaults(run=functools.partial(run, parser))
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

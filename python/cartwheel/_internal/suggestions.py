@@ -1,4 +1,4 @@
-"""Suggestions for errors about names that do not exist.
+"""Names in errors: suggestions for those that do not exist, and public ones for methods.
 
 :func:`wrapper_advice` names the vector wrappers of Gymnasium that replace wrappers of single
 environments. Native environments of a vector environment are not objects of Python, so they cannot
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+Class = TypeVar("Class", bound=type)
 #: Arguments of ``reset`` that are easily passed to a constructor.
 _RESET_ARGUMENTS = ("seed", "options")
 #: Names in other libraries, without underscores, with their names here, of which the first counts.
@@ -30,8 +31,18 @@ _SYNONYMS = {
     "k": ("stack_size",),
     "numstack": ("stack_size",),
     "window": ("buffer_length",),
+    "dequesize": ("buffer_length",),
+    "episodes": ("num_episodes", "episodes_per_env"),
+    "nepisodes": ("num_episodes", "episodes_per_env"),
+    "numepisodes": ("episodes_per_env",),
+    "nevalepisodes": ("episodes_per_env",),
     "nenvs": ("num_envs",),
     "numenv": ("num_envs",),
+    "workers": ("num_workers",),
+    "numthreads": ("num_workers",),
+    "njobs": ("num_workers",),
+    "backend": ("executor",),
+    "vectorizationmode": ("executor",),
 }
 #: The maximum length of a value in an error.
 _MAX_REPR = 60
@@ -61,7 +72,7 @@ def suggest(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None
     plain = {_plain(known): known for known in names}
     found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
     others = _SYNONYMS.get(_plain(name), ())
-    return next((plain[_plain(one)] for one in (*found, *others) if _plain(one) in plain), None)
+    return next((plain[_plain(one)] for one in (*others, *found) if _plain(one) in plain), None)
 
 
 def _plain(name: str) -> str:
@@ -82,6 +93,20 @@ def shown(value: Any) -> str:
 def reset_advice(name: str, value: Any) -> str | None:
     """Returns advice for an argument that belongs to ``reset``, or ``None`` for other names."""
     return f"pass it to `reset({name}={shown(value)})`" if name in _RESET_ARGUMENTS else None
+
+
+def names_methods(public: Class) -> Class:
+    """Makes Python's errors about calls name a public class, not its private base with the method.
+
+    So a wrong argument is an error of ``PoolVectorEnv.reset()``, and not of ``Resets.reset()``.
+    """
+    for base in public.__mro__[1:]:
+        methods = vars(base).items() if base.__module__.startswith("cartwheel.") else ()
+        for name, method in methods:
+            if inspect.isfunction(method) and not name.startswith("_"):
+                # `__module__` stays: doctest looks for the examples of a method there.
+                inspect.unwrap(method).__qualname__ = f"{public.__qualname__}.{name}"
+    return public
 
 
 def checks_keywords(called: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -117,12 +142,11 @@ def _keyword_error(owner: str, name: str, value: Any, known: frozenset[str]) -> 
         return f"{start}: {place}."
     if meant is not None:
         return f"{start}: did you mean `{meant}`?"
-    has = f"{start}, which has {listed(sorted(known))}."
     if "env_fns" not in known:
-        return has
+        return f"{start}, which has {listed(sorted(known))}."
     return (
-        f"{has} Keywords of an environment belong in its function: "
-        f"`lambda: gymnasium.make(id, {name}={shown(value)})`."
+        f"{start}. Keywords of an environment belong in its function: "
+        f"`lambda: gymnasium.make(id, {name}={shown(value)})`. {owner} has {listed(sorted(known))}."
     )
 
 

@@ -63,7 +63,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="NAME",
         help=f"cartwheel's executors that take part ({' '.join(EXECUTORS)})",
     )
-    parser.set_defaults(run=functools.partial(run, parser))
+    parser.set_defaults(run=run, parser=parser)
 
 
 def add_arguments(parser: argparse.ArgumentParser, sizes: str) -> None:

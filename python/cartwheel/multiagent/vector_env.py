@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import (
     as_env_fns,
     as_integer,
 )
-from cartwheel._internal.suggestions import checks_keywords
+from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.reset_arguments import ResetOptions, Seeds
 
 
+@names_methods
 class ParallelVectorEnv(AgentsBase):
     """Steps many environments of several agents at once; results are dictionaries by agent.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+
 from cartwheel._cartwheel import native_envs
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.native.plugins import without_module
@@ -41,6 +43,13 @@ def as_env_id(env_id: Any) -> str:
     raise ValueError(f"there is no native environment {env_id!r}: {_hint(env_id, name)}")
 
 
+def python_hint(name: str) -> str | None:
+    """Returns a hint for an id that is registered but not native, or ``None`` for other ids."""
+    if name not in gym.registry:
+        return None
+    return f"it is Gymnasium's, and cartwheel.make_vec({name!r}, num_envs) steps it in Python"
+
+
 def _hint(env_id: str, name: str) -> str:
     """Returns a suggestion for an id that does not exist."""
     name, names = name.removeprefix(NAMESPACE), [known for known, *_ in native_envs()]
@@ -54,4 +63,5 @@ def _hint(env_id: str, name: str) -> str:
             f"import the package that has it first, as in '{namespace}:{name}', or load its "
             "library by `cartwheel.load_plugin(path)`."
         )
-    return "`python -m cartwheel envs` lists them."
+    in_python = python_hint(name)
+    return "`python -m cartwheel envs` lists them." if in_python is None else f"{in_python}."

@@ -16,7 +16,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, mismatched_signatur
 from cartwheel._internal.literals import Executor, check_choice
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
-from cartwheel.make import make_vec
+from cartwheel._make import make_vec
 from cartwheel.native.plugins import without_module
 from cartwheel.vector.vector_env import VectorEnv
 

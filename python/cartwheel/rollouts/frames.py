@@ -85,7 +85,7 @@ def _single(array: NDArray[Any]) -> NDArray[Any]:
 
 def _acted(rollout: Record) -> dict[str, NDArray[Any]]:
     """Returns actions and extras; the last frame has no action yet, so it has zeros."""
-    arrays = {**dict(nested.named(rollout.actions, "action")), **rollout.checked_extras()}
+    arrays = {**dict(nested.named(rollout.actions, "action")), **rollout._checked_extras()}
     return {name: _later(array) for name, array in arrays.items()}
 
 

@@ -60,7 +60,7 @@ class Record:
         """Which episodes ended in the step before this rollout, ``[N]``."""
         return self.carry.done
 
-    def checked_extras(self) -> dict[str, NDArray[Any]]:
+    def _checked_extras(self) -> dict[str, NDArray[Any]]:
         """Returns the extras as arrays, or on a device as tensors, with those of the user.
 
         Raises:
@@ -80,11 +80,11 @@ class Record:
         """Returns an array, or on a device a tensor."""
         return np.asarray(array) if self.device is None else tensor_on(self.device, array)
 
-    def sent(self, array: NDArray[Any]) -> Any:
+    def _sent(self, array: NDArray[Any]) -> Any:
         """Returns an array of the host as a part of views: on a device as a tensor."""
         return array if self.device is None else tensor_on(self.device, array)
 
-    def at(self, tree: Any, index: Any) -> Any:
+    def _at(self, tree: Any, index: Any) -> Any:
         """Returns copies of observations, actions or extras at an index of arrays."""
         if self.device is None:
             return nested.at(tree, index)

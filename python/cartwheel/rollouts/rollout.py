@@ -15,6 +15,7 @@ from cartwheel._device.sending import array_of, device_of, tensor_on
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import Part, check_choice
+from cartwheel._internal.suggestions import names_methods
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
 from cartwheel.rollouts.frames import frames, pairs
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.nested import Array
 
 
+@names_methods
 class Rollout(Estimators):
     """``T`` steps of ``N`` environments, in any autoreset mode; see :class:`Collector`.
 
@@ -132,7 +134,7 @@ class Rollout(Estimators):
             return after
         if self.device is not None:
             after = nested.apply(lambda tensor: tensor.clone(), after)
-            index = tuple(self.sent(column) for column in np.ascontiguousarray(self.final_index.T))
+            index = tuple(self._sent(column) for column in np.ascontiguousarray(self.final_index.T))
             nested.assign(after, index, self.final_observations)
             return after
         after = nested.apply(np.copy, after)
@@ -275,7 +277,7 @@ class Rollout(Estimators):
         order = np.arange(count)
         if shuffle:
             np.random.default_rng(seed).shuffle(order)
-        rows_order = self.sent(order) if rows is not None else order
+        rows_order = self._sent(order) if rows is not None else order
         stops = range(size, count + 1 if drop_last else count + size, size)
 
         def parts() -> Iterator[Rows | Windows]:
@@ -346,9 +348,9 @@ class Rollout(Estimators):
             truncated=self.truncated[after],
             valid=self.valid[after],
             is_first=self.is_first[after],
-            final_observations=self.at(self.final_observations, (np.flatnonzero(kept),)),
+            final_observations=self._at(self.final_observations, (np.flatnonzero(kept),)),
             final_index=self.final_index[kept] - np.array([cut, 0]),
-            extras=nested.at(self.checked_extras(), after),
+            extras=nested.at(self._checked_extras(), after),
             autoreset_mode=self.autoreset_mode,
             carry=carry,
             policy_version=self.policy_version[after],

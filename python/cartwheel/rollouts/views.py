@@ -101,10 +101,10 @@ class Transitions:
         windows = objectives[0]
         lengths = windows.lengths[steps, rows]
         last = steps + lengths - 1
-        sent = rollout.sent
+        sent = rollout._sent
         return cls(
-            observations=rollout.at(rollout.observations, (steps, rows)),
-            actions=rollout.at(rollout.actions, (steps, rows)),
+            observations=rollout._at(rollout.observations, (steps, rows)),
+            actions=rollout._at(rollout.actions, (steps, rows)),
             rewards=sent(_joined(rollout, [each.returns[steps, rows] for each in objectives])),
             next_observations=next_observations(rollout, last, rows),
             terminated=sent(rollout.terminated[last, rows]),
@@ -114,7 +114,7 @@ class Transitions:
             steps=steps,
             env_index=rollout.env_index[rows],
             episodes=numbers(rollout)[steps, rows],
-            extras=rollout.at(rollout.checked_extras(), (steps, rows)),
+            extras=rollout._at(rollout._checked_extras(), (steps, rows)),
         )
 
 
@@ -148,7 +148,7 @@ def ordered_rows(
 
 def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
     """Returns copies of the true next observations of some rows."""
-    after = rollout.at(rollout.observations, (steps + 1, rows))
+    after = rollout._at(rollout.observations, (steps + 1, rows))
     if len(rollout.final_index):
         slots = np.full(rollout.valid.shape, -1, np.int64)
         slots[rollout.final_index[:, 0], rollout.final_index[:, 1]] = np.arange(
@@ -156,8 +156,8 @@ def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[n
         )
         slots = slots[steps, rows]
         replaced = slots >= 0
-        finals = rollout.at(rollout.final_observations, (slots[replaced],))
-        nested.assign(after, rollout.sent(np.flatnonzero(replaced)), finals)
+        finals = rollout._at(rollout.final_observations, (slots[replaced],))
+        nested.assign(after, rollout._sent(np.flatnonzero(replaced)), finals)
     return after
 
 
@@ -226,14 +226,14 @@ class Rows(_WithExtras):
         parts = {
             "observations": nested.at(rollout.observations, slice(num_steps)),
             "actions": rollout.actions,
-            "rewards": rollout.sent(rollout.rewards),
-            "terminated": rollout.sent(rollout.terminated),
-            "truncated": rollout.sent(rollout.truncated),
-            "extras": rollout.checked_extras(),
+            "rewards": rollout._sent(rollout.rewards),
+            "terminated": rollout._sent(rollout.terminated),
+            "truncated": rollout._sent(rollout.truncated),
+            "extras": rollout._checked_extras(),
         }
         if valid_only and not rollout.valid.all():
             index = rollout.valid if rollout.device is None else rollout.valid.nonzero()
-            return cls(**{name: rollout.at(part, index) for name, part in parts.items()})
+            return cls(**{name: rollout._at(part, index) for name, part in parts.items()})
 
         def flat(array: NDArray[Any]) -> NDArray[Any]:
             return array.reshape(num_steps * num_envs, *array.shape[2:])
@@ -320,10 +320,10 @@ class Places:
         steps = self.starts + np.minimum(offsets, self.lengths - 1)
         index = (steps, np.broadcast_to(self.columns, steps.shape))
         inside = offsets < self.lengths
-        sent = rollout.sent
+        sent = rollout._sent
         return Windows(
-            observations=rollout.at(rollout.observations, index),
-            actions=rollout.at(rollout.actions, index),
+            observations=rollout._at(rollout.observations, index),
+            actions=rollout._at(rollout.actions, index),
             rewards=sent(rollout.rewards[index]),
             terminated=sent(rollout.terminated[index]),
             truncated=sent(rollout.truncated[index]),
@@ -332,7 +332,7 @@ class Places:
             starts=self.starts,
             env_index=rollout.env_index[self.columns],
             lengths=self.lengths,
-            extras=rollout.at(rollout.checked_extras(), index),
+            extras=rollout._at(rollout._checked_extras(), index),
         )
 
 

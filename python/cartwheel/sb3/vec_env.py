@@ -28,7 +28,7 @@ from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
-from cartwheel.make import make_vec
+from cartwheel._make import make_vec
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.sb3.attributes import NativeRows, PythonRows
 from cartwheel.vector.action_masks import DEFAULT

@@ -17,6 +17,7 @@ from gymnasium import logger
 from cartwheel._internal.arguments import FOREVER_S, as_integer, as_timeout
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.process import Finalizer
+from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import keep_open
 from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.vector.idle import nothing_in_flight
@@ -48,6 +49,7 @@ ABANDONED_GRACE = 0.1
 LAST_GRACE = 1.0
 
 
+@names_methods
 class PoolVectorEnv(
     ClosesAfterWith,
     SavedRows[ObsType, ActType],

@@ -16,6 +16,7 @@ from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import names_rows
 from cartwheel._internal.rewards import reward_space_of
+from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
 from cartwheel.wrappers.freezing import Freezes
@@ -52,6 +53,7 @@ def rows_of_batch(envs: Any) -> int:
     return int(getattr(envs, "batch_size", envs.num_envs))
 
 
+@names_methods
 class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers, reward_space_of
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.infos import FAIL, SUCCESS, has_outcomes, step_outcomes
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
@@ -123,6 +124,7 @@ class RecordMetrics(_ReportsEpisodes):
     #: The maximum number of episodes that wait for :meth:`finished`.
     _MAX_WAITING = 1 << 20
 
+    @checks_keywords
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
@@ -354,6 +356,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     _any_length = ("return_queue", "length_queue", "time_queue")
     row_entries = ("returns", "lengths", "seconds", "stale")
 
+    @checks_keywords
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:

@@ -178,10 +178,14 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
 fn fit<'py>(value: &Bound<'py, PyAny>, leaf: &Leaf) -> PyResult<Bound<'py, PyUntypedArray>> {
     let (py, array) = (value.py(), as_array(value)?);
     if array.shape() != leaf.shape {
+        let (shape, expected) = (array.shape(), &leaf.shape);
+        let got = if value.is_instance_of::<PyUntypedArray>() {
+            String::new()
+        } else {
+            format!(", got {}", value.get_type()) // `None`, if the environment forgot a `return`
+        };
         return Err(PyValueError::new_err(format!(
-            "the observation has shape {:?}, its space has {:?}",
-            array.shape(),
-            leaf.shape
+            "the observation has shape {shape:?}, its space has {expected:?}{got}"
         )));
     }
     let keywords = PyDict::new(py);

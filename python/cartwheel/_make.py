@@ -20,8 +20,9 @@ from cartwheel._internal.arguments import as_num_envs
 from cartwheel._internal.suggestions import keywords_of, shown, wrapper_advice
 from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale
 from cartwheel.errors import add_note
+from cartwheel.native.ids import python_hint
 from cartwheel.native.plugins import without_module
-from cartwheel.native.registration import NATIVE_ENTRY_POINT
+from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
 from cartwheel.vector.gymnasium_presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -281,6 +282,12 @@ def _find(id_or_spec: Any) -> EnvSpec:
             error,
             f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}",
         )
+        raise
+    except gym.error.NameNotFound as error:
+        if name.startswith(NAMESPACE):
+            in_python = python_hint(name.removeprefix(NAMESPACE))
+            listed = "`python -m cartwheel envs` lists the native environments"
+            add_note(error, listed if in_python is None else f"{in_python}; {listed}")
         raise
 
 
