@@ -131,3 +131,12 @@ fn after_a_malformed_info_a_recording_is_refused_and_another_one_is_complete() {
         assert_eq!(recording.finish().unwrap().shape(), [1, 2]);
     }
 }
+
+#[test]
+fn environments_are_made_only_after_the_memory_for_them() {
+    let refused = VectorEnv::<Teller>::builder(2).batch_size(3).build();
+    assert!(refused.unwrap_err().to_string().contains("batch_size is 3"));
+    assert_eq!(MADE.get(), 1, "one checks the options");
+    VectorEnv::<Teller>::builder(2).build().unwrap();
+    assert_eq!(MADE.get(), 1 + 1 + 2);
+}
