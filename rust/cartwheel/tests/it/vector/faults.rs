@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cartwheel::vector::Fault;
-use cartwheel::{AutoresetMode, OnDone, Reset, Seed, VectorEnv, VectorError};
+use cartwheel::{AutoresetMode, Failure, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 use super::oracle::{Row, action, shown};
 use crate::walk::{FAIL, Options, PANIC, Start, Walk};
@@ -148,6 +148,15 @@ fn environments_that_cannot_be_built_say_why() {
     assert!(text(VectorEnv::<Walk>::builder(2).batch_size(3).build()).contains("batch_size is 3"));
     let mut parts = VectorEnv::<Walk>::builder(2).batch_size(1).build().unwrap();
     assert!(text(parts.reset(Seed(0))).contains("use `send` and `recv` instead of `reset`"));
+}
+
+#[test]
+fn an_error_and_its_causes_say_everything_once() {
+    let wrong = VectorEnv::<Walk>::builder(2).options(Options { goal: 0, trail: 1 }).build();
+    for error in [wrong.unwrap_err(), built(2, 1).recv().unwrap_err()] {
+        let said = error.to_string();
+        assert_eq!(Failure::from(error).to_string(), said);
+    }
 }
 
 #[test]
