@@ -1,4 +1,4 @@
-"""A program whose threads share what belongs to one wrapper, and collect garbage meanwhile."""
+"""Programs whose threads share a wrapper, or environments."""
 
 import gc
 import sys
@@ -44,3 +44,28 @@ def sharing():
     for thread in threads:
         thread.join()
     tell(gil=has_gil(), unchanged=not stack.state().any())
+
+
+@program
+def looking():
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=2)
+    envs.reset(seed=1)
+    stepping, over = threading.Event(), []
+
+    def look():
+        while stepping.is_set():
+            over.append(envs._pool.rows_over())
+
+    stepping.set()
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(ROUNDS):
+            envs.step(np.zeros(64, np.int64))
+    finally:
+        stepping.clear()
+        for thread in threads:
+            thread.join()
+    envs.close()
+    tell(looked=bool(over))

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical
@@ -177,6 +178,29 @@ def test_nested_actions_are_split_by_row(build):
             },
         ],
     )
+
+
+@pytest.mark.parametrize(
+    ("space", "last"),
+    [(MultiBinary(2), np.array([[0, 1], [1, 0]], np.int8)), (Text(3), ("ab", "c"))],
+    ids=["fixed shapes", "text"],
+)
+def test_parts_of_actions_that_the_space_does_not_have_are_ignored_as_in_gymnasium(
+    build, space, last
+):
+    env_fns = recorders(Dict(a=Discrete(3), b=Tuple([BOX, space])), 2)
+    b = (np.ones((2, 2), np.float32), last, np.arange(5))
+    actions = {"c": "more", "a": np.array([2, 1]), "b": b}
+    seen = []
+    for kind in (build, SyncVectorEnv, AsyncVectorEnv):
+        envs = kind(env_fns)
+        envs.reset()
+        envs.step(actions)
+        seen.append([(sorted(own), own["a"], *own["b"]) for own in received(envs)])
+        envs.close()
+    assert_identical(seen[0], seen[1])
+    assert_identical(seen[0], seen[2])
+    assert [len(own) for own in seen[0]] == [4, 4]
 
 
 def test_values_outside_the_space_reach_the_environment(build):

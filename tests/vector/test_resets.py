@@ -176,6 +176,52 @@ def test_rows_get_the_options_without_the_mask(build_everywhere):
     assert seeds_and_options(envs) == [(None, {"x": 1}), (None, {}), (None, {"x": 1})]
 
 
+class Terrain(dict):
+    """Options of a class of their own, with an attribute."""
+
+    def __init__(self, *args, name):
+        super().__init__(*args)
+        self.name = name
+
+
+def terrains(envs):
+    """The options of each environment's last reset, with their class and their attribute."""
+    return [(type(own), own.name, dict(own)) for _seed, own in seeds_and_options(envs)]
+
+
+def test_options_keep_their_class_as_in_gymnasium(build_everywhere):
+    envs, expected = build_everywhere([RecordingEnv] * 3), []
+    for kind in (gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv):
+        oracle = kind([RecordingEnv] * 3)
+        for rows in ([True] * 3, [True, False, True]):
+            mask = {"reset_mask": flags(*rows)}
+            oracle.reset(options=Terrain({"steps": [len(rows)]} | mask, name="hills"))
+        expected.append(terrains(oracle))
+        oracle.close()
+    options = Terrain({"steps": [3]}, name="hills")
+    envs.reset(options=options)
+    options["reset_mask"] = flags(True, False, True)
+    envs.reset(options=options)
+    assert (options.name, list(options)) == ("hills", ["steps", "reset_mask"])
+    assert [terrains(envs)] * 2 == expected
+
+
+def test_options_of_some_rows_and_of_the_next_reset_keep_their_class(build):
+    envs = build([RecordingEnv] * 3, max_episode_steps=1)
+    deep = [Terrain({"row": row}, name="deep") for row in range(3)]
+    envs.reset(options=[Terrain({"deep": own}, name="own") for own in deep])
+    kept = [own["deep"] for _seed, own in seeds_and_options(envs)]
+    assert kept == deep
+    assert [type(own) for own in kept] == [Terrain] * 3
+    envs.reset(options=Terrain({"env_index": [2, 0]}, name="some"))
+    envs.next_reset(options=Terrain({"x": 1}, name="next"), env_index=[1])
+    assert [own[1] for own in terrains(envs)] == ["some", "own", "some"]
+    envs.step([0] * 3)
+    envs.step([0] * 3)
+    _seed, own = seeds_and_options(envs)[1]
+    assert (type(own), own.name, own) == (Terrain, "next", {"x": 1})
+
+
 def test_the_callers_options_are_never_changed(build_any):
     envs = build_any([POLE] * 2)
     selected = flags(True, False)

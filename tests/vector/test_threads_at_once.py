@@ -20,6 +20,11 @@ def test_threads_that_share_a_wrapper_collect_garbage_and_step_all_end_with_the_
     assert facts == {"gil": not sysconfig.get_config_var("Py_GIL_DISABLED"), "unchanged": True}
 
 
+def test_a_look_at_environments_refuses_no_call_of_another_thread():
+    """A look holds the lock of the pool for a moment, which a call waits for."""
+    assert run_program("looking") == {"looked": True}
+
+
 class GossipingEnv(gym.Env):
     """Another thread changes what its infos show, all the time."""
 

@@ -1,5 +1,7 @@
 """`AutoresetAdapter` gives what environments give that are made with the autoreset mode."""
 
+from collections import OrderedDict
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.wrappers import AutoresetAdapter, TransformReward
 from tests.support import repetitions
 from tests.support.comparison import assert_identical
+from tests.support.environments import RecordingEnv
 from tests.support.wrapping import (
     ENVIRONMENTS,
     Builds,
@@ -201,4 +204,15 @@ def test_a_step_that_only_resets_is_waited_for_once():
     assert envs.step_wait()[1].tolist() == [0.0, 0.0]
     with pytest.raises(gym.error.NoAsyncCallError):
         envs.step_wait()
+    envs.close()
+
+
+def test_options_keep_their_class_and_the_callers_keep_their_mask():
+    envs = AutoresetAdapter(SyncVectorEnv([RecordingEnv] * 2, autoreset_mode=D), S)
+    options = OrderedDict(x=1, reset_mask=np.array([True, True]))
+    envs.reset(options=options)
+    assert list(options) == ["x", "reset_mask"]
+    for _seed, received in [resets[-1] for resets in envs.env.get_attr("resets")]:
+        assert type(received) is OrderedDict
+        assert received == {"x": 1}
     envs.close()

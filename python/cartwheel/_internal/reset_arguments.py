@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -274,19 +275,28 @@ def as_reset_of_all(
 
 
 def without_rows(options: ResetOptions) -> ResetOptions:
-    """Returns a copy of the options without those that select rows; a list has none."""
+    """Returns a copy of the options without those that select rows; a list has none.
+
+    A dictionary keeps its class, as in Gymnasium; another mapping becomes a dictionary.
+    """
     if not isinstance(options, Mapping):
         return options
-    return {key: value for key, value in options.items() if key not in ROW_OPTIONS}
+    kept = copy.copy(options) if isinstance(options, dict) else dict(options)
+    for name in row_options_in(kept):
+        del kept[name]
+    return kept
 
 
 def copied(options: Any) -> Any:
     """Copies the options of a reset, with the dictionaries, lists, tuples and arrays in them.
 
-    Other objects, such as a policy to play against, are not copied.
+    Dictionaries keep their class. Other objects, such as a policy to play against, are not copied.
     """
-    if type(options) is dict:
-        return {key: copied(value) for key, value in options.items()}
+    if isinstance(options, dict):
+        clone = copy.copy(options)
+        for key, value in options.items():
+            clone[key] = copied(value)
+        return clone
     if type(options) in (list, tuple):
         return type(options)(map(copied, options))
     return options.copy() if isinstance(options, np.ndarray) else options

@@ -133,7 +133,7 @@ class PoolVectorEnv(
             actions: One action for each environment, in the form of :attr:`action_space`: an array,
                 a list or another iterable, or dictionaries and tuples of them. Each environment
                 receives a copy of its action with the dtype of ``actions``; Python integers if
-                ``actions`` is a list of them.
+                ``actions`` is a list of them. Parts that the space does not have are ignored.
             env_index: One row number for each action. Only these rows are stepped, as by
                 ``send(actions, env_index)`` and then ``recv()``. Required with a ``batch_size``
                 below ``num_envs``: pass ``infos["env_index"]`` of the batch that the actions

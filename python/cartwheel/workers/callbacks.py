@@ -441,7 +441,8 @@ class WorkerCallbacks:
 
 def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns the keywords of one row's ``reset``, with a copy of its present options."""
-    return {"seed": seed, "options": None if options is None else copied(dict(options))}
+    own = options if options is None or isinstance(options, dict) else dict(options)
+    return {"seed": seed, "options": copied(own)}
 
 
 def _number(message: tuple[int, int | None, int]) -> int:

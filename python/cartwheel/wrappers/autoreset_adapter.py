@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -439,7 +440,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
 def _copied(options: Any) -> Any:
     """A copy, from which Gymnasium's environments may remove the mask."""
-    return dict(options) if isinstance(options, dict) else options
+    return copy.copy(options) if isinstance(options, dict) else options
 
 
 def _without_rows(infos: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ const MAX_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
 
 /// Maximum number of rows of a pool: the places of the ring of batches, fewer than three times the
 /// rows, are numbered in 32 bits.
-const MAX_ROWS: usize = 1 << 30;
+pub const MAX_ROWS: usize = 1 << 30;
 /// Maximum number of slabs of a pool: larger numbers belong to rollouts.
 const MAX_SLABS: usize = 1 << 31;
 

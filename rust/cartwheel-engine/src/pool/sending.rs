@@ -41,6 +41,9 @@ impl Sending<'_> {
     /// memory for their elements, where the workers will read them. It can check them before any
     /// worker reads them: they take effect only at [`Sending::send`].
     ///
+    /// The tag is not checked against the plan: a worker may read actions of several dtypes. Each of
+    /// the rows fails where the worker asks for another one, with [`Error::WrongActionDType`].
+    ///
     /// # Errors
     ///
     /// The first error of `fill`, which is not called again. A row in it counts from the first of the

@@ -11,6 +11,22 @@
 
 use super::slot::Slot;
 
+/// Calls a function of this module, or its namesake in `avx2` if the processor has the features.
+macro_rules! fastest {
+    ($name:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        let result = if avx2::is_there() {
+            // SAFETY: the processor has the features (invariant 1).
+            unsafe { avx2::$name($($argument),*) }
+        } else {
+            $name($($argument),*)
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let result = $name($($argument),*);
+        result
+    }};
+}
+
 /// The number of places whose kind is kept.
 pub fn num_kept(kinds: &[u8], keeps: impl Fn(u8) -> bool) -> usize {
     let (tiles, rest) = kinds.as_chunks::<64>();
@@ -32,15 +48,7 @@ pub fn gather<S: Slot<f64>>(
     into: &mut [S],
 ) {
     assert_eq!(numbers.len(), kinds.len(), "kinds");
-    #[cfg(target_arch = "x86_64")]
-    let count = if avx2::is_there() {
-        // SAFETY: the processor has the features (invariant 1).
-        unsafe { avx2::compress(numbers, kinds, keeps, into) }
-    } else {
-        compress(numbers, kinds, keeps, into)
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let count = compress(numbers, kinds, keeps, into);
+    let count = fastest!(compress(numbers, kinds, keeps, into));
     assert_eq!(count, into.len(), "space for the numbers that are kept");
 }
 
@@ -56,15 +64,7 @@ pub fn scatter<S: Slot<f64>>(
     into: &mut [S],
 ) {
     assert_eq!(into.len(), kinds.len(), "kinds");
-    #[cfg(target_arch = "x86_64")]
-    let count = if avx2::is_there() {
-        // SAFETY: the processor has the features (invariant 1).
-        unsafe { avx2::expand(numbers, kinds, keeps, into) }
-    } else {
-        expand(numbers, kinds, keeps, into)
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let count = expand(numbers, kinds, keeps, into);
+    let count = fastest!(expand(numbers, kinds, keeps, into));
     assert_eq!(count, numbers.len(), "numbers");
 }
 

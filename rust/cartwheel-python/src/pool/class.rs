@@ -364,7 +364,7 @@ impl PyPool {
     /// The call that was begun and not finished: "step", "reset", "call" or `None`. Also `None`
     /// while another thread is in a call.
     fn pending(&self) -> Option<String> {
-        self.exclusive.try_with_pool(|state| state.pool.pending())?.map(|call| call.to_string())
+        self.exclusive.look(|state| state.pool.pending())?.map(|call| call.to_string())
     }
 
     /// Waits for a call that was abandoned after a timeout or an interrupt, and drops its result.
@@ -382,13 +382,13 @@ impl PyPool {
     /// The pending call and the rows in flight will not be waited for: a reset may drop their
     /// results.
     fn give_up(&self) {
-        self.exclusive.try_with_pool(State::give_up); // a thread that is in a call decides that itself
+        self.exclusive.look(State::give_up); // a thread that is in a call decides that itself
     }
 
     /// Whether the last wait was abandoned and not continued; a thread that is in a call has not
     /// abandoned it.
     fn has_abandoned(&self) -> bool {
-        self.exclusive.try_with_pool(|state| state.callbacks.has_abandoned).unwrap_or(false)
+        self.exclusive.look(|state| state.callbacks.has_abandoned).unwrap_or(false)
     }
 
     /// Keeps what rows get with their next step for their next automatic reset, instead of what was
@@ -623,7 +623,7 @@ impl PyPool {
     /// nothing was.
     fn dropped(&self, since: u64, level: u32) -> Option<Dropped> {
         let (number, dropped) =
-            self.exclusive.try_with_pool(|state| state.pool.dropped_since(since, level))?;
+            self.exclusive.look(|state| state.pool.dropped_since(since, level))?;
         if number == since {
             return None;
         }
@@ -637,12 +637,12 @@ impl PyPool {
         let flags = resets.into_iter().zip(over);
         let dropped = rows.into_iter().zip(flags);
         let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
-        self.exclusive.try_with_pool(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
+        self.exclusive.look(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
     }
 
     /// The rows whose episode is over, as far as results were received.
     fn rows_over(&self) -> Vec<usize> {
-        self.exclusive.try_with_pool(|state| state.pool.rows_over()).unwrap_or_default()
+        self.exclusive.look(|state| state.pool.rows_over()).unwrap_or_default()
     }
 
     /// Takes a rollout of `steps` steps; `record` records it.

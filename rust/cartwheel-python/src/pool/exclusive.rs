@@ -1,9 +1,12 @@
 //! Exclusive access: one call at a time uses the state of a pool.
 //!
-//! No thread waits for access. A second thread, or an environment that calls back, is refused
+//! No thread waits for a call. A second thread, or an environment that calls back, is refused
 //! while a call is running, since that call may need the interpreter to continue. Only a thread that closes
 //! waits for the call of another thread. A call of its own, in which a signal handler or an environment
 //! closes, cannot go on before the close returns: that call closes the pool when it returns.
+//!
+//! A look at the state is not a call: it runs no Python code and ends by itself, so every thread waits
+//! for it. Without a GIL, looks and calls of several threads meet at any time.
 //!
 //! A panic leaves the state half changed, and poisons its lock. From then on every call raises the
 //! error of the call that panicked, and the state can only be closed.
@@ -11,7 +14,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
 use cartwheel_core::panic_message;
@@ -184,17 +187,12 @@ impl Exclusive {
         };
         // As in `with_pool`.
         let returned = catch_unwind(AssertUnwindSafe(|| {
-            let mut state = loop {
-                match self.state.try_lock() {
-                    Ok(state) => break state,
-                    Err(TryLockError::Poisoned(_)) => return Err(broken()),
-                    Err(TryLockError::WouldBlock) if self.is_attached.load(Ordering::Relaxed) => {
-                        let running = Call::from_number(self.running.load(Ordering::Relaxed));
-                        let running = running.expect("only calls are stored");
-                        return Err(refused(pending_text(calling, &running.to_string())));
-                    }
-                    // A look at the state, or another such call: neither needs this thread to end.
-                    Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            // Another such call needs nothing of this thread to end.
+            let mut state = match self.lock(|| self.is_attached.load(Ordering::Relaxed)) {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(_)) => return Err(broken()),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(refused(pending_text(calling, &self.running_call())));
                 }
             };
             let _running = Running::new(self, call, false);
@@ -217,13 +215,11 @@ impl Exclusive {
         calling: &str,
         run: impl FnOnce(&mut State) -> PyResult<R>,
     ) -> PyResult<R> {
-        let mut state = match self.state.try_lock() {
+        let mut state = match self.lock(|| self.is_in_call()) {
             Ok(state) => state,
             Err(TryLockError::Poisoned(_)) => return Err(self.broken(py)),
             Err(TryLockError::WouldBlock) => {
-                let running = Call::from_number(self.running.load(Ordering::Relaxed));
-                let running = running.expect("only calls are stored");
-                return Err(already_pending(py, calling, &running.to_string()));
+                return Err(already_pending(py, calling, &self.running_call()));
             }
         };
         let _running = Running::new(self, call, true);
@@ -238,23 +234,41 @@ impl Exclusive {
     /// call of a compiled function begins and ends at any time, so all visits of a collection wait for
     /// it; it never waits for the interpreter.
     pub(super) fn visit<R>(&self, visit: impl FnOnce(&State) -> R) -> Option<R> {
+        self.lock(|| self.is_attached.load(Ordering::Relaxed)).ok()?.as_ref().map(visit)
+    }
+
+    /// Looks at the state, unless it is closed or broken, or a call uses it. `look` runs no Python code.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> Option<R> {
+        self.lock(|| self.is_in_call()).ok()?.as_mut().map(look)
+    }
+
+    /// The state, as soon as nothing else uses it. `WouldBlock` while a use `refuses` this one, or
+    /// where its thread does not exist: in a forked child.
+    fn lock(&self, refuses: impl Fn() -> bool) -> TryLockResult<MutexGuard<'_, Option<State>>> {
         loop {
             match self.state.try_lock() {
-                Ok(state) => return state.as_ref().map(visit),
-                Err(TryLockError::Poisoned(_)) => return None,
-                Err(TryLockError::WouldBlock) if self.is_attached.load(Ordering::Relaxed) => {
-                    return None;
+                Err(TryLockError::WouldBlock) if !refuses() && self.owner == process_id() => {
+                    std::thread::yield_now();
                 }
-                // The thread of the call does not exist here.
-                Err(TryLockError::WouldBlock) if self.owner != process_id() => return None,
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                outcome => return outcome,
             }
         }
     }
 
-    /// Calls `run` with the state, unless it is closed or broken, or a call uses it.
-    pub(super) fn try_with_pool<R>(&self, run: impl FnOnce(&mut State) -> R) -> Option<R> {
-        self.state.try_lock().ok()?.as_mut().map(run)
+    /// Whether a thread is in a call. If not, only a look, or a call that begins or ends, locks the state.
+    fn is_in_call(&self) -> bool {
+        self.thread.load(Ordering::Relaxed) != NO_THREAD
+    }
+
+    /// Whether this thread is in a call.
+    fn is_own_call(&self) -> bool {
+        self.thread.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// The name of the call that is running, or was the last.
+    fn running_call(&self) -> String {
+        let running = Call::from_number(self.running.load(Ordering::Relaxed));
+        running.expect("only calls are stored").to_string()
     }
 
     /// Raises when the pool is closed, or belongs to another process.
@@ -325,12 +339,6 @@ impl Exclusive {
         }
     }
 
-    /// Whether this thread is in a call.
-    fn is_own_call(&self) -> bool {
-        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
-            && self.thread.load(Ordering::Relaxed) == this_thread()
-    }
-
     /// Closes the state for a thread that has left that to the call of this one.
     fn end_left(&self, py: Python<'_>) {
         self.end(py, LAST_GRACE);
@@ -343,7 +351,7 @@ impl Exclusive {
     /// Closes the state, if that was not done: returns the workers that did not end within `grace`.
     /// `None` while another thread is in a call.
     fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
-        let state = match self.state.try_lock() {
+        let state = match self.lock(|| self.is_in_call()) {
             Ok(mut state) => state.take(),
             Err(TryLockError::Poisoned(broken)) => broken.into_inner().take(), // only for closing
             Err(TryLockError::WouldBlock) => return None,

@@ -108,7 +108,8 @@ impl<E: Env> Batch<E> {
     ///
     /// # Errors
     ///
-    /// As [`Batch::infos`].
+    /// As [`Batch::infos`]; also when an environment has an info of its own with the key `final_obs`
+    /// that is not an observation.
     pub fn finals(&self) -> Result<Finals<'_, E>, Error> {
         Finals::new(self.infos()?, self.space.leaves())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
-use cartwheel_engine::memory::Plan;
+use cartwheel_engine::memory::{MAX_ROWS, Plan};
 use cartwheel_engine::native::{NativeShard, ShardSettings};
 use cartwheel_engine::plugin::EnvKind;
 use cartwheel_engine::pool::{Policy, Pool, Workers};
@@ -171,8 +171,9 @@ impl<E: Env> Builder<E> {
     /// # Errors
     ///
     /// [`VectorError::Env`] when the environment refuses its options, or its types do not fit its
-    /// spaces; [`VectorError::Engine`] without rows, memory or threads; a refusal where a step limit is
-    /// needed and missing.
+    /// spaces; [`VectorError::Engine`] without rows, memory or threads, where
+    /// [`batch_size`](Builder::batch_size) does not fit the rows, and where a step limit is needed and
+    /// missing.
     pub fn build(self) -> Result<VectorEnv<E>, VectorError> {
         self.build_with(|options, prints_panics| ffi::kind::<E>(options, prints_panics))
     }
@@ -186,11 +187,11 @@ impl<E: Env> Builder<E> {
         self,
         kind: impl FnOnce(E::Options, bool) -> Result<Arc<EnvKind>, VectorError>,
     ) -> Result<VectorEnv<E>, VectorError> {
-        if self.rows == 0 || self.threads == 0 {
+        if !(1..=MAX_ROWS).contains(&self.rows) || self.threads == 0 {
             let (rows, threads) = (self.rows, self.threads);
             return Err(VectorError::refused(format!(
-                "a vector environment has at least one row and one thread, got {rows} rows and \
-                 {threads} threads"
+                "a vector environment has 1 to {MAX_ROWS} rows and at least one thread, got {rows} \
+                 rows and {threads} threads"
             )));
         }
         let rules = &self.settings.rules;
@@ -216,13 +217,13 @@ impl<E: Env> Builder<E> {
             info_bytes: info_bytes.clamp(INFO_BYTES.0, INFO_BYTES.1),
             ..Plan::new(shards)
         };
+        let (memory, mut tokens) = Memory::new(plan, Scope::Private)?;
         let (mut own, mut mailboxes) = (Vec::new(), Vec::new());
-        for shard in &plan.shards {
+        for shard in &memory.plan().shards {
             let (shard, mailbox) = NativeShard::new(&kind, shard.len(), self.settings)?;
             own.push(Box::new(shard) as Box<dyn Shard>);
             mailboxes.push(mailbox);
         }
-        let (_, mut tokens) = Memory::new(plan, Scope::Private)?;
         let workers = if own.len() == 1 {
             // No other thread would have work.
             Workers::Inline(tokens.workers.remove(0), own.remove(0))

@@ -103,12 +103,5 @@ impl fmt::Display for VectorError {
     }
 }
 
-impl std::error::Error for VectorError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Env(error) => Some(error),
-            Self::Engine(error) => Some(error.as_ref()),
-            Self::Faults(_) | Self::Timeout { .. } => None,
-        }
-    }
-}
+/// Without a source: the text has those of its causes already.
+impl std::error::Error for VectorError {}

@@ -28,12 +28,18 @@ impl<'a, E: Env> Finals<'a, E> {
             let row = infos.row(place);
             let Some(at) = row.value_at(FINAL_OBS) else { continue };
             places.push(place);
-            let mut leaf = 0;
+            let malformed = || Error::MalformedInfo { at };
+            let mut left = bytes.iter_mut().zip(&leaves);
             read(&mut InfoReader::new(row.stream(), at), &mut |elements| {
-                bytes[leaf].extend_from_slice(elements);
-                bytes[leaf].resize(places.len() * leaves[leaf].row_bytes(), 0); // behind a text
-                leaf += 1;
+                let next = left.next().filter(|(_, leaf)| elements.len() <= leaf.row_bytes());
+                let (bytes, leaf) = next.ok_or_else(malformed)?;
+                bytes.extend_from_slice(elements);
+                bytes.resize(places.len() * leaf.row_bytes(), 0); // behind a text
+                Ok(())
             })?;
+            if left.next().is_some() {
+                return Err(malformed());
+            }
             own.push(row.dict(FINAL_INFO)?.unwrap_or_else(InfoRow::empty));
         }
         let mut observations = Arrays::new(leaves, places.len());
@@ -88,21 +94,23 @@ impl<'a, E: Env> Finals<'a, E> {
 }
 
 /// Gives the bytes of each leaf of an observation that was written as a value.
-fn read(reader: &mut InfoReader<'_>, leaf: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+fn read(
+    reader: &mut InfoReader<'_>,
+    leaf: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let malformed = Error::MalformedInfo { at: reader.at() };
     match reader.value()? {
         Value::Int(int) => leaf(&int.to_ne_bytes()),
         Value::Array(_, _, elements) => leaf(elements),
         Value::Text(text) => {
             let length = u32::try_from(text.len()).map_err(|_| malformed)?;
-            leaf(&[&length.to_ne_bytes(), text.as_bytes()].concat());
+            leaf(&[&length.to_ne_bytes(), text.as_bytes()].concat())
         }
-        Value::Tuple(parts) => (0..parts).try_for_each(|_| read(reader, leaf))?,
+        Value::Tuple(parts) => (0..parts).try_for_each(|_| read(reader, leaf)),
         Value::Dict(parts) => (0..parts).try_for_each(|_| {
             reader.entry()?;
             read(reader, leaf)
-        })?,
-        _ => return Err(malformed),
+        }),
+        _ => Err(malformed),
     }
-    Ok(())
 }

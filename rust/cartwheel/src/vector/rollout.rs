@@ -89,8 +89,9 @@ impl<E: Env> Recording<'_, E> {
     ///
     /// # Errors
     ///
-    /// As [`VectorEnv::step`]; [`VectorError::Engine`] when the rollout is complete. After any error
-    /// that is not about the actions, the recording cannot be completed.
+    /// As [`VectorEnv::step`], and in [`SameStep`](crate::AutoresetMode::SameStep) as
+    /// [`Batch::finals`]; [`VectorError::Engine`] when the rollout is complete. After any error that
+    /// is not about the actions, the recording cannot be completed: every later step is refused.
     pub fn step(
         &mut self,
         actions: &[<E::Action as View>::Owned],
@@ -98,6 +99,10 @@ impl<E: Env> Recording<'_, E> {
         if self.is_complete() {
             let steps = self.done;
             return Err(VectorError::refused(format!("the rollout has its {steps} steps")));
+        }
+        if self.envs.pool.recorded_steps() != Some(self.done) {
+            let what = format!("the step after {} gave an error: record again", self.done);
+            return Err(VectorError::refused(what));
         }
         let batch = self.envs.step(actions)?;
         if self.envs.settings.autoreset == AutoresetMode::SameStep {

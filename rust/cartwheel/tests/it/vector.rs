@@ -2,6 +2,7 @@
 
 mod faults;
 mod oracle;
+mod own_infos;
 mod rollouts;
 mod rows;
 mod rules;

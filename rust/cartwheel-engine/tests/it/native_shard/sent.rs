@@ -176,6 +176,32 @@ fn rows_that_are_sent_without_actions_do_not_step_with_those_of_an_earlier_step(
 }
 
 #[test]
+fn rows_that_are_sent_actions_of_another_dtype_fail_alone() {
+    for workers in [0, 2] {
+        let settings = limited(AutoresetMode::NextStep, 9);
+        let mut envs = Envs::with_batches(&recipe(), 4, workers, settings, 2);
+        send_resets(&mut envs, &[0, 1, 2, 3]);
+        (0..2).for_each(|_| drop(receive(&mut envs)));
+        let mut sending = envs.pool.sending(Call::Step, Some(&[1, 2])).unwrap();
+        let zeros = |_, room: &mut [u8]| {
+            room.fill(0);
+            Ok(())
+        };
+        sending.fill_actions(0, ActionTag::Array(DType::F64), zeros).unwrap();
+        sending.send(0).unwrap();
+        receive(&mut envs);
+        send_steps(&mut envs, &[0, 3], &[1; 2]).unwrap();
+        receive(&mut envs);
+        let faults = (0..4).map(|row| {
+            let fault = envs.mailboxes[envs.pool.shard_of(row)].take_fault(row);
+            fault.map(|fault| fault.error.to_string())
+        });
+        let wrong = Some("actions of leaf 0 must be int64, got float64".to_owned());
+        assert_eq!(faults.collect::<Vec<_>>(), [None, wrong.clone(), wrong, None]);
+    }
+}
+
+#[test]
 fn rows_are_in_the_order_of_their_sends_if_a_batch_has_room_for_all() {
     let mut envs = Envs::new(&recipe(), 6, 3, limited(AutoresetMode::NextStep, 100));
     envs.seed(1);

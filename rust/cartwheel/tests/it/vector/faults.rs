@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cartwheel::vector::Fault;
-use cartwheel::{AutoresetMode, OnDone, Reset, Seed, VectorEnv, VectorError};
+use cartwheel::{AutoresetMode, Failure, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 use super::oracle::{Row, action, shown};
 use crate::walk::{FAIL, Options, PANIC, Start, Walk};
@@ -138,12 +138,25 @@ fn refused_calls_say_what_to_fix_and_change_nothing() {
 fn environments_that_cannot_be_built_say_why() {
     let wrong = VectorEnv::<Walk>::builder(2).options(Options { goal: 0, trail: 1 }).build();
     assert!(text(wrong).ends_with("Walk: `goal` is 0, must be positive"));
-    let empty =
-        "a vector environment has at least one row and one thread, got 0 rows and 1 threads";
-    assert_eq!(text(VectorEnv::<Walk>::builder(0).build()), empty);
+    for (rows, threads) in [(0, 1), ((1 << 30) + 1, 1), (usize::MAX, 1), (2, 0)] {
+        let refused = format!(
+            "a vector environment has 1 to 1073741824 rows and at least one thread, got {rows} rows \
+             and {threads} threads"
+        );
+        assert_eq!(text(VectorEnv::<Walk>::builder(rows).threads(threads).build()), refused);
+    }
     assert!(text(VectorEnv::<Walk>::builder(2).batch_size(3).build()).contains("batch_size is 3"));
     let mut parts = VectorEnv::<Walk>::builder(2).batch_size(1).build().unwrap();
     assert!(text(parts.reset(Seed(0))).contains("use `send` and `recv` instead of `reset`"));
+}
+
+#[test]
+fn an_error_and_its_causes_say_everything_once() {
+    let wrong = VectorEnv::<Walk>::builder(2).options(Options { goal: 0, trail: 1 }).build();
+    for error in [wrong.unwrap_err(), built(2, 1).recv().unwrap_err()] {
+        let said = error.to_string();
+        assert_eq!(Failure::from(error).to_string(), said);
+    }
 }
 
 #[test]
