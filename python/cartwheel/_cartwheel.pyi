@@ -169,6 +169,9 @@ class _Worker(Protocol):
     def pack_faults(self, faults: list[tuple[int, BaseException]], /) -> Any:
         """Packs exceptions, with their rows."""
 
+    def pack_in_advance(self) -> tuple[Any, Any]:
+        """Packs what is sent instead of exceptions or answers, and instead of infos."""
+
     def pack_rest(self, stream: bytes | None, /) -> Any:
         """Packs infos that do not fit into shared memory."""
 

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import cartwheel
 from cartwheel.workers import serve
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.worker import Worker
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
 from tests.support.executors import PROCESS, THREAD
@@ -176,10 +177,10 @@ def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
 def broken(request):
     """Creates environments in broken workers; processes are forked, to inherit the patch."""
 
-    def make(num_envs=4, **keywords):
+    def make(env_fns=None, **keywords):
         if request.param is PROCESS:
             keywords["context"] = "fork"
-        return request.param(transcripts(*[3] * num_envs), **keywords)
+        return request.param(env_fns or transcripts(3, 3, 3, 3), **keywords)
 
     make.executor = request.param.name
     return make
@@ -210,6 +211,35 @@ def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, mon
         broken()
     assert failure.value.env_index == [0, 1]
     del failure  # the exception has this frame, which would have the exception
+
+
+class BusyEnv(TranscriptEnv):
+    """Its steps raise, or return infos that are larger than shared memory has place for."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def step(self, action):
+        if action:
+            raise ValueError("odd")
+        return (*super().step(action)[:4], {"text": "x" * 3_000_000})
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("packs", ["pack_faults", "pack_answer", "pack_rest"])
+def test_a_message_that_cannot_be_packed_is_not_waited_for(broken, monkeypatch, packs):
+    """The message with the reason cannot be packed either, as without memory."""
+    monkeypatch.setattr(Worker, packs, raising(MemoryError("no memory to say it")))
+    envs = broken([BusyEnv] * 4)
+    envs.reset()
+    if packs == "pack_rest":
+        assert envs.step([0] * 4)[4]["infos_lost"].all()
+    else:
+        fails = partial(envs.step, [1] * 4)
+        with pytest.raises(cartwheel.RemoteEnvError, match="rows 0 to 1, or an answer"):
+            fails() if packs == "pack_faults" else envs.call("spec")
+    envs.reset()
+    envs.close()
 
 
 class MuteEnv(TranscriptEnv):

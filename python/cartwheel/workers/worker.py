@@ -545,11 +545,11 @@ class Worker:
         answers, self._answer = self._answer, []
         try:
             return self.channel.pack(answers)
-        except Exception:
+        except BaseException:  # an answer's own methods may raise anything
             for at, answer in enumerate(answers):
                 try:
                     self.channel.pack(answer)
-                except Exception as error:  # noqa: PERF203
+                except BaseException as error:  # noqa: PERF203
                     kind = type(answer).__name__
                     add_note(error, f"the result, of type {kind}, cannot leave the worker process")
                     answers[at] = Fault.from_exception(
@@ -566,6 +566,20 @@ class Worker:
     def pack_rest(self, stream: bytes | None) -> Any:
         """Packs infos that do not fit into shared memory; ``None`` if they are lost."""
         return self.channel.pack(stream)
+
+    def pack_in_advance(self) -> tuple[Any, Any]:
+        """Packs what is sent instead of a message that cannot be packed, because memory ran out.
+
+        Returns:
+            The message instead of exceptions or answers, which raises here, and that instead of
+            infos.
+        """
+        first, last = self.first_row, self.first_row + len(self.envs) - 1
+        text = (
+            f"an exception of rows {first} to {last}, or an answer, could not be sent: their "
+            "worker has written the reason to stderr"
+        )
+        return self.channel.pack([Fault.from_text(text)]), self.channel.pack(None)
 
     def close(self) -> None:
         """Closes every environment; an exception is logged, and the others are still closed."""
