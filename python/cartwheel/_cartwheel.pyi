@@ -700,10 +700,21 @@ class Channel:
     def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], number: int = 0) -> None:
         """Sends a message. A worker sends no descriptors, but numbers.
 
-        If the other end is gone, :meth:`receive_bytes` raises.
+        The caller's end waits for no reader: :meth:`flush` sends what the system's buffer did not
+        take. If the other end is gone, :meth:`receive_bytes` raises.
 
         Raises:
             ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
+        """
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Sends the rest of messages of the caller's end.
+
+        Args:
+            timeout: Seconds, rounded up to 0.05; ``None`` for no limit.
+
+        Returns:
+            Whether nothing is left to be sent, which is also so if the other end is gone.
         """
 
     def receive_bytes(self, number: int = 0, timeout: float | None = None) -> bytes:

@@ -115,12 +115,26 @@ def test_an_interrupted_send_never_sends_half_a_message(ends):
     reader = threading.Thread(target=lambda: received.extend(iter(worker.receive, "last")))
     reader.start()
     for content in messages:
-        interrupted(partial(ours.post, ours.pack(content)))  # the next one sends the rest first
+        interrupted(partial(ours.post, ours.pack(content)))
+        interrupted(ours.flush)  # the next one sends the rest first
     ours.post(ours.pack("last"))
+    assert ours.flush()
     reader.join()
     unseen = iter(messages)
     assert all(content in unseen for content in received), "not whole, or not in order"
     assert len(received) > 20  # the others were interrupted before they began
+
+
+def test_a_message_that_is_not_read_is_kept(ends):
+    ours, worker = ends
+    message = ours.pack("x" * SIZES[1])
+    ours.post(message)
+    assert not ours.flush(timeout=0.01)
+    reader = threading.Thread(target=ours.flush)
+    reader.start()
+    assert worker.receive() == "x" * SIZES[1]
+    reader.join()
+    assert ours.flush(timeout=0)
 
 
 def test_a_message_larger_than_1_gib_is_refused_and_nothing_is_sent(ends, monkeypatch):

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from functools import partial
@@ -13,10 +14,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import cartwheel
 from cartwheel.workers import serve
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.worker import Worker
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
-from tests.support.executors import PROCESS, THREAD
+from tests.support.executors import PROCESS, SENDING, THREAD
 from tests.support.processes import left_behind, residue, sockets
 
 
@@ -282,6 +284,67 @@ def test_a_construction_within_the_timeout_affects_no_later_call(build_workers, 
     gates.open(1, 2, 3, 4)
     envs = build_workers([partial(gated, gates, row) for row in range(4)], timeout=30)
     envs.reset()
+
+
+class LargeEnv(TranscriptEnv):
+    """Its function is larger than a socket holds."""
+
+    def __init__(self, _, made):
+        super().__init__(3)
+        made.touch()
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """The ids of the processes that were started, which are stopped before they read."""
+    start, pids = multiprocessing.process.BaseProcess.start, []
+
+    def start_and_stop(process):
+        start(process)
+        os.kill(process.pid, signal.SIGSTOP)
+        pids.append(process.pid)
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start_and_stop)
+    return pids
+
+
+@pytest.mark.parametrize("context", SENDING)
+def test_the_timeout_applies_to_functions_that_are_not_read(
+    build_processes, stopped, context, tmp_path
+):
+    env_fns = [partial(LargeEnv, bytes(3_000_000), tmp_path / str(row)) for row in range(2)]
+    with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
+        build_processes(env_fns, context=context, timeout=1.5)
+    assert failure.value.env_index == [0, 1]
+    assert len(stopped) == 2
+
+
+@pytest.mark.parametrize("context", SENDING)
+def test_a_worker_that_does_not_read_delays_no_other(
+    build_processes, stopped, context, monkeypatch, tmp_path
+):
+    paths, started = [tmp_path / str(row) for row in range(2)], threading.Event()
+    describe = WorkerGroup.describe
+
+    def note_and_describe(group, deadline):
+        started.set()
+        return describe(group, deadline)
+
+    def wake():
+        started.wait()
+        os.kill(stopped[1], signal.SIGCONT)
+        while not paths[1].exists():
+            time.sleep(0.01)
+        os.kill(stopped[0], signal.SIGCONT)
+
+    monkeypatch.setattr(WorkerGroup, "describe", note_and_describe)
+    waking = threading.Thread(target=wake)
+    waking.start()
+    envs = build_processes(
+        [partial(LargeEnv, bytes(3_000_000), path) for path in paths], context=context
+    )
+    waking.join()
+    assert envs.reset()[0].tolist() == [[0], [0]]
 
 
 def hangs_again(path):
