@@ -175,6 +175,42 @@ def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
         build_processes([partial(with_space, partial(AtHome, "the caller"), 0, 0)] * 4)
 
 
+class Homebound:
+    """Can be loaded in the process alone that made it."""
+
+    def __init__(self):
+        self.home = os.getpid()
+
+    def __setstate__(self, state):
+        if state["home"] != os.getpid():
+            raise ValueError("far from home")
+
+
+class HomeboundEnv(TranscriptEnv):
+    """Steps have such an info if the action says so."""
+
+    def __init__(self):
+        super().__init__(9)
+
+    def step(self, action):
+        return (*super().step(action)[:4], {"value": Homebound()} if action else {})
+
+    def value(self):
+        return Homebound()
+
+
+def test_a_value_that_the_caller_cannot_load_names_the_rows(build_processes):
+    envs = build_processes([HomeboundEnv] * 4)
+    envs.reset()
+    with pytest.raises(ValueError, match="far from home") as failure:
+        envs.step([0, 0, 1, 0])
+    assert "a value of row 2" in text_of(failure.value)
+    with pytest.raises(ValueError, match="far from home") as failure:
+        envs.call("value")
+    assert "worker 0 (rows 0 to 1)" in text_of(failure.value)
+    assert envs.step([0] * 4)[0].tolist() == [[2]] * 4
+
+
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
 def broken(request):
     """Creates environments in broken workers; processes are forked, to inherit the patch."""

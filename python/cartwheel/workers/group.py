@@ -223,6 +223,9 @@ class WorkerGroup:
                     self.deaths[worker]
                 ) from None  # the one that is kept must not get frames
             raise self.logged(self.died(worker, "send")) from None
+        except Exception as error:  # answers may raise anything when they are loaded
+            add_note(error, f"raised while answers of {self._name(worker)} were loaded")
+            raise
         raise WorkerTimeoutError(
             f"{self._name(worker)} has announced an exception, infos or answers, and has not "
             f"sent them for {policy.timeout} second(s): its process was stopped. The results "

@@ -174,7 +174,7 @@ impl Infos {
         let unpickle = Some(imported!(py, "pickle", "loads").clone());
         let objects = self.objects.get(row).and_then(Option::as_ref);
         let objects = objects.map(|objects| objects.bind(py).clone());
-        Decoder { py, unpickle, objects, copies: false }
+        Decoder { py, unpickle, objects, copies: false, row }
     }
 
     /// Adds every info separately, with Gymnasium's function.
