@@ -1296,7 +1296,11 @@ def draw_cached(key: int, count: int, states: int) -> int:
     """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
 
 def usable_cpus() -> int:
-    """Returns the number of processors for this process, by affinity and cgroup quota."""
+    """Returns the number of processors for this process, by affinity and cgroup quota.
+
+    Raises:
+        ValueError: ``CARTWHEEL_CPUS`` is set, and not to a number.
+    """
 
 def require_memory(bytes: int) -> None:
     """Checks that so much memory is available, as far as the system reports it.
