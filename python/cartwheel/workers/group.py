@@ -531,20 +531,24 @@ class WorkerGroup:
             )
 
     def join(self, *, grace: float) -> None:
-        """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
+        """Waits for the workers, and kills processes that still run after ``grace`` seconds.
+
+        Ctrl-C may end it anywhere: another call does the rest.
+        """
         deadline = Deadline(grace)
         self.hung_up = True
         for worker, process in enumerate(self.processes):
             if process is None:  # never started
                 continue
-            process.join(deadline.left())
-            _kill(process)
-            process.join()
-            if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
-                self.reported.add(worker)
-                how, stderr = described_exit(process.exitcode), self._last_lines(worker)
-                LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
-            self.closing.add(worker)
+            if worker not in self.closing:
+                process.join(deadline.left())
+                _kill(process)
+                process.join()
+                if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
+                    self.reported.add(worker)
+                    how, stderr = described_exit(process.exitcode), self._last_lines(worker)
+                    LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
+                self.closing.add(worker)
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:
@@ -555,6 +559,8 @@ class WorkerGroup:
         for channel in self.channels:
             channel.close()
         self.setup = None  # the memory keeps descriptors open
+        if self.local is not None and self.local.is_half_closed:
+            self.local.close()
 
 
 def _kill(process: Any) -> None:
