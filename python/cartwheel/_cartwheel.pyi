@@ -169,6 +169,9 @@ class _Worker(Protocol):
     def pack_faults(self, faults: list[tuple[int, BaseException]], /) -> Any:
         """Packs exceptions, with their rows."""
 
+    def pack_in_advance(self) -> tuple[Any, Any]:
+        """Packs what is sent instead of exceptions or answers, and instead of infos."""
+
     def pack_rest(self, stream: bytes | None, /) -> Any:
         """Packs infos that do not fit into shared memory."""
 
@@ -697,10 +700,21 @@ class Channel:
     def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], number: int = 0) -> None:
         """Sends a message. A worker sends no descriptors, but numbers.
 
-        If the other end is gone, :meth:`receive_bytes` raises.
+        The caller's end waits for no reader: :meth:`flush` sends what the system's buffer did not
+        take. If the other end is gone, :meth:`receive_bytes` raises.
 
         Raises:
             ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
+        """
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Sends the rest of messages of the caller's end.
+
+        Args:
+            timeout: Seconds, rounded up to 0.05; ``None`` for no limit.
+
+        Returns:
+            Whether nothing is left to be sent, which is also so if the other end is gone.
         """
 
     def receive_bytes(self, number: int = 0, timeout: float | None = None) -> bytes:
@@ -1282,7 +1296,11 @@ def draw_cached(key: int, count: int, states: int) -> int:
     """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
 
 def usable_cpus() -> int:
-    """Returns the number of processors for this process, by affinity and cgroup quota."""
+    """Returns the number of processors for this process, by affinity and cgroup quota.
+
+    Raises:
+        ValueError: ``CARTWHEEL_CPUS`` is set, and not to a number.
+    """
 
 def require_memory(bytes: int) -> None:
     """Checks that so much memory is available, as far as the system reports it.

@@ -1,7 +1,12 @@
 """Awaited rows have the values of single environments, do one thing at a time, and fail alone."""
 
 import asyncio
+import dataclasses
+import fcntl
+import os
+import signal
 import sys
+import termios
 import threading
 import time
 from functools import partial
@@ -13,6 +18,7 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, Res
 
 import cartwheel
 from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
+from tests.support.processes import sockets
 from tests.support.sessions import (
     Nested,
     Notebook,
@@ -469,5 +475,37 @@ def test_an_environment_that_is_never_made_times_out_for_its_row_alone():
             limit(envs, LONG_S)
             assert await envs.reset(1) == ("about nothing", {})
             assert isinstance(await late, WorkerTimeoutError)
+
+    asyncio.run(main())
+
+
+class StopsWithinItsAnswer(Notebook):
+    """Its process is stopped when it has sent a part of an answer."""
+
+    def read(self):
+        threading.Thread(target=stop_while_sending, daemon=True).start()
+        return "x" * 50_000_000
+
+
+def stop_while_sending():
+    ends, nothing = sockets(), bytes(4)
+    while all(fcntl.ioctl(end, termios.TIOCOUTQ, nothing) == nothing for end in ends):
+        pass
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def test_a_process_that_is_stopped_within_its_answer_fails_its_row_alone():
+    async def main():
+        async with opened([StopsWithinItsAnswer, Notebook], timeout=LONG_S) as envs:
+            await envs.reset(0)
+            await envs.reset(1)
+            group = envs._rows.service._group
+            group.restart_policy = dataclasses.replace(group.restart_policy, timeout=SHORT_S)
+            stopped, other = await asyncio.gather(
+                outcome(envs.call(0, "read")), envs.call(1, "write", "a line")
+            )
+            assert type(stopped) is cartwheel.WorkerDiedError
+            assert other == await envs.call(1, "write", "another") - 1
+            assert await envs.reset(0) == ("about nothing", {})
 
     asyncio.run(main())

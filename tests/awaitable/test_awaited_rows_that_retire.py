@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import sys
 from functools import partial
 
 import gymnasium as gym
@@ -90,6 +91,20 @@ def test_the_memory_of_rows_that_leak_stays_bounded():
     )
     assert 2 <= sum("restarted" in info for _, info, _ in by_memory) < 9
     assert max(info["memory"] for _, info, _ in by_memory) < base + 5.5 * leak
+
+
+class ClosesItsStreams(Leaks):
+    """Closes the streams of its process, and then exits."""
+
+    def close(self):
+        sys.stdout.close()
+        sys.stderr.close()
+        sys.exit("bye")
+
+
+def test_an_environment_may_close_its_streams_and_exit():
+    [row] = asyncio.run(episodes([ClosesItsStreams], 3, max_episodes_per_worker=1))
+    check_replacements([row], 1)
 
 
 def test_other_rows_go_on_and_environments_are_closed_first(tmp_path):

@@ -234,6 +234,20 @@ def test_inputs_of_a_row_that_is_replaced_in_a_step_are_not_read_from_memory_tha
     assert held[2]() is None
 
 
+def test_a_row_that_is_replaced_after_its_last_step_has_no_frame(make, full):
+    keywords = {"observation": ["qpos"], "render_mode": "rgb_array", "max_episode_steps": 2}
+    envs = make(full[1], autoreset_mode="SameStep", on_error="restart", **keywords, **NO_TASK)
+    envs.draw_final_frames([2])
+    envs.reset(seed=0)
+    envs.set_attr("init_qpos", [np.array([-1.0])], env_index=[2])  # its reset presses the plate
+    envs.step(np.ones((ROWS, 1)))
+    *_, truncations, infos = envs.step(np.ones((ROWS, 1)))
+    assert truncations.all()
+    assert infos["_env_error"].tolist() == [False, False, True, False, False]
+    assert "final_frame" not in infos
+    envs.step(np.ones((ROWS, 1)))
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_a_row_that_is_replaced_begins_as_others_do_and_its_inputs_are_followed(make, full, mode):
     _, xml = full

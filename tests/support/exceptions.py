@@ -94,6 +94,18 @@ class ExitsWhenPrintedError(Exception):
     __repr__ = __str__
 
 
+class RaisesItsCauseError(Exception):
+    @property
+    def __cause__(self):
+        raise self
+
+
+class RaisesItsTracebackError(Exception):
+    @property
+    def __traceback__(self):
+        raise self
+
+
 def with_note():
     error = TwoArgumentsError("salt", "pepper")
     error.__notes__ = ["a note of its own"]

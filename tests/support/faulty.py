@@ -4,6 +4,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -181,6 +182,13 @@ class UnclosableEnv(FaultyEnv):
 
     def close(self):
         self.commit("value error")
+
+
+class ExitingEnv(FaultyEnv):
+    """Exits when it is closed."""
+
+    def close(self):
+        sys.exit("bye")
 
 
 def build_faulty(row, name):

@@ -11,7 +11,13 @@ from gymnasium.spaces import Box, Discrete, Sequence
 
 import cartwheel
 from tests.support.executors import INLINE
-from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, UnclosableEnv, fault
+from tests.support.faulty import (
+    ExitingEnv,
+    FailingAutoresetEnv,
+    FaultyEnv,
+    UnclosableEnv,
+    fault,
+)
 from tests.support.restarts import MODES, ROWS, actions
 
 SEED = 11
@@ -365,8 +371,9 @@ def test_a_replacement_with_other_spaces_is_refused(build):
         envs.step([fault("value error")])
 
 
-def test_an_environment_that_cannot_even_be_closed_is_replaced(build):
-    envs = build([UnclosableEnv], on_error="restart", autoreset_mode="SameStep")
+@pytest.mark.parametrize("kind", [UnclosableEnv, ExitingEnv])
+def test_an_environment_that_cannot_even_be_closed_is_replaced(build, kind):
+    envs = build([kind], on_error="restart", autoreset_mode="SameStep")
     envs.reset(seed=SEED)
     assert envs.step([fault("value error")])[3].all()
     assert not envs.step([fault("none")])[3].any()

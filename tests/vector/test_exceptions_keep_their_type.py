@@ -130,9 +130,16 @@ def test_only_an_exception_that_cannot_be_pickled_becomes_a_remote_error(build):
     assert_names_row(error, 1)
 
 
-def test_an_exception_that_cannot_be_printed_keeps_its_type(build):
-    error = raised(build, exceptions.ExitsWhenPrintedError)
-    assert type(error) is exceptions.ExitsWhenPrintedError
+@pytest.mark.parametrize(
+    "kind",
+    [
+        exceptions.ExitsWhenPrintedError,
+        exceptions.RaisesItsCauseError,
+        exceptions.RaisesItsTracebackError,
+    ],
+)
+def test_an_exception_that_cannot_be_described_keeps_its_type(build, kind):
+    assert type(raised(build, kind)) is kind
 
 
 class OnlyInTheWorkerEnv(FaultyEnv):

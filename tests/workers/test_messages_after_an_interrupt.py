@@ -30,6 +30,7 @@ from cartwheel.workers.channels import (
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
 from tests.support.interrupts import ANY_MOMENT, CALLERS, interrupted_at
+from tests.support.processes import left_behind, residue
 from tests.support.repetitions import times
 
 pytestmark = ANY_MOMENT
@@ -115,12 +116,26 @@ def test_an_interrupted_send_never_sends_half_a_message(ends):
     reader = threading.Thread(target=lambda: received.extend(iter(worker.receive, "last")))
     reader.start()
     for content in messages:
-        interrupted(partial(ours.post, ours.pack(content)))  # the next one sends the rest first
+        interrupted(partial(ours.post, ours.pack(content)))
+        interrupted(ours.flush)  # the next one sends the rest first
     ours.post(ours.pack("last"))
+    assert ours.flush()
     reader.join()
     unseen = iter(messages)
     assert all(content in unseen for content in received), "not whole, or not in order"
     assert len(received) > 20  # the others were interrupted before they began
+
+
+def test_a_message_that_is_not_read_is_kept(ends):
+    ours, worker = ends
+    message = ours.pack("x" * SIZES[1])
+    ours.post(message)
+    assert not ours.flush(timeout=0.01)
+    reader = threading.Thread(target=ours.flush)
+    reader.start()
+    assert worker.receive() == "x" * SIZES[1]
+    reader.join()
+    assert ours.flush(timeout=0)
 
 
 def test_a_message_larger_than_1_gib_is_refused_and_nothing_is_sent(ends, monkeypatch):
@@ -376,3 +391,42 @@ def test_closing_after_an_interrupt_leaves_no_thread(build):
         envs.close()
         if not came:
             break
+
+
+class ClosedEnv(TranscriptEnv):
+    """Leaves a file when it is closed; with ``interrupts``, Ctrl-C comes while it is."""
+
+    def __init__(self, file, interrupts=False):
+        super().__init__(length=3)
+        self.file, self.interrupts = file, interrupts
+
+    def close(self):
+        self.file.touch()
+        if self.interrupts:
+            raise KeyboardInterrupt
+
+
+def test_a_close_after_an_interrupted_one_leaves_nothing(build, tmp_path):
+    files = ("vector/base", "vector/vector_env", "workers/group", "workers/process")
+    for line in itertools.count(1):
+        before, paths = residue(), [tmp_path / f"{line} {row}" for row in range(3)]
+        envs = build([partial(ClosedEnv, path) for path in paths])
+        came = interrupted_at(line, envs.close, files)
+        envs.close()
+        assert all(path.exists() for path in paths), line
+        assert not left_behind(before), line
+        if not came:
+            break
+    assert line > 10
+
+
+def test_ctrl_c_in_an_environment_that_closes_is_raised_and_the_others_close_next(tmp_path):
+    paths = [tmp_path / str(row) for row in range(3)]
+    envs = cartwheel.VectorEnv(
+        [partial(ClosedEnv, path, row == 1) for row, path in enumerate(paths)], executor="inline"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        envs.close()
+    assert [path.exists() for path in paths] == [True, True, False]
+    envs.close()
+    assert paths[2].exists()

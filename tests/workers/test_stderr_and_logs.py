@@ -12,6 +12,7 @@ from multiprocessing import TimeoutError
 import pytest
 
 import cartwheel
+from tests.support.cases import SHORT
 from tests.support.environments import SleepingEnv, TranscriptEnv
 from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, fault
@@ -259,8 +260,9 @@ def test_a_short_wait_is_not_logged_and_zero_or_too_many_seconds_disable_reminde
     assert logged(logging.WARNING) == []
 
 
-@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
-def test_an_invalid_reminder_interval_is_refused(build, monkeypatch, value):
-    monkeypatch.setenv("CARTWHEEL_REMINDER_S", value)
-    with pytest.raises(ValueError, match=f"CARTWHEEL_REMINDER_S .* got '{value}'"):
-        build([SleepingEnv] * 2)
+@pytest.mark.parametrize("value", ["soon", "-1", "nan", ""])
+@pytest.mark.parametrize("variable", ["CARTWHEEL_REMINDER_S", "CARTWHEEL_CPUS"])
+def test_a_variable_that_is_not_a_number_is_refused(build_any, monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError, match=f"{variable} must be a number of .* got '{value}'"):
+        build_any([SHORT[0]] * 2)

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import gc
 import multiprocessing.connection
+import multiprocessing.context
 import multiprocessing.forkserver
 import multiprocessing.process
 import os
@@ -251,6 +252,28 @@ def test_a_spawned_worker_ends_before_its_interpreter_would(build_processes, cap
     envs.close()
     assert not caplog.records, "it was killed"
     assert (tmp_path / "ended").exists()
+
+
+class MeasuredProcess(multiprocessing.context.SpawnProcess):
+    """Is measured from its start to its end, as by coverage.py, and leaves a file then."""
+
+    def _bootstrap(self, *args, **keywords):
+        try:
+            return super()._bootstrap(*args, **keywords)
+        finally:
+            Path(os.environ["MEASURED"], str(os.getpid())).touch()
+
+
+class MeasuringContext(multiprocessing.context.SpawnContext):
+    Process = MeasuredProcess
+
+
+def test_what_measures_a_spawned_worker_sees_its_end(build_processes, monkeypatch, tmp_path):
+    monkeypatch.setenv("MEASURED", str(tmp_path))
+    envs = build_processes(transcripts(3, 3), context=MeasuringContext(), num_workers=2)
+    pids = [process.pid for process in envs.processes]
+    envs.close()
+    assert {path.name for path in tmp_path.iterdir()} == set(map(str, pids))
 
 
 def test_a_signal_handler_may_start_workers_while_one_starts(build_processes, monkeypatch):

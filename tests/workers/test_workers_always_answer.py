@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from functools import partial
@@ -13,9 +14,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import cartwheel
 from cartwheel.workers import serve
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.group import WorkerGroup
+from cartwheel.workers.worker import Worker
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
-from tests.support.executors import PROCESS, THREAD
+from tests.support.executors import PROCESS, SENDING, THREAD
 from tests.support.processes import left_behind, residue, sockets
 
 
@@ -172,14 +175,50 @@ def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
         build_processes([partial(with_space, partial(AtHome, "the caller"), 0, 0)] * 4)
 
 
+class Homebound:
+    """Can be loaded in the process alone that made it."""
+
+    def __init__(self):
+        self.home = os.getpid()
+
+    def __setstate__(self, state):
+        if state["home"] != os.getpid():
+            raise ValueError("far from home")
+
+
+class HomeboundEnv(TranscriptEnv):
+    """Steps have such an info if the action says so."""
+
+    def __init__(self):
+        super().__init__(9)
+
+    def step(self, action):
+        return (*super().step(action)[:4], {"value": Homebound()} if action else {})
+
+    def value(self):
+        return Homebound()
+
+
+def test_a_value_that_the_caller_cannot_load_names_the_rows(build_processes):
+    envs = build_processes([HomeboundEnv] * 4)
+    envs.reset()
+    with pytest.raises(ValueError, match="far from home") as failure:
+        envs.step([0, 0, 1, 0])
+    assert "a value of row 2" in text_of(failure.value)
+    with pytest.raises(ValueError, match="far from home") as failure:
+        envs.call("value")
+    assert "worker 0 (rows 0 to 1)" in text_of(failure.value)
+    assert envs.step([0] * 4)[0].tolist() == [[2]] * 4
+
+
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
 def broken(request):
     """Creates environments in broken workers; processes are forked, to inherit the patch."""
 
-    def make(num_envs=4, **keywords):
+    def make(env_fns=None, **keywords):
         if request.param is PROCESS:
             keywords["context"] = "fork"
-        return request.param(transcripts(*[3] * num_envs), **keywords)
+        return request.param(env_fns or transcripts(3, 3, 3, 3), **keywords)
 
     make.executor = request.param.name
     return make
@@ -210,6 +249,35 @@ def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, mon
         broken()
     assert failure.value.env_index == [0, 1]
     del failure  # the exception has this frame, which would have the exception
+
+
+class BusyEnv(TranscriptEnv):
+    """Its steps raise, or return infos that are larger than shared memory has place for."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def step(self, action):
+        if action:
+            raise ValueError("odd")
+        return (*super().step(action)[:4], {"text": "x" * 3_000_000})
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("packs", ["pack_faults", "pack_answer", "pack_rest"])
+def test_a_message_that_cannot_be_packed_is_not_waited_for(broken, monkeypatch, packs):
+    """The message with the reason cannot be packed either, as without memory."""
+    monkeypatch.setattr(Worker, packs, raising(MemoryError("no memory to say it")))
+    envs = broken([BusyEnv] * 4)
+    envs.reset()
+    if packs == "pack_rest":
+        assert envs.step([0] * 4)[4]["infos_lost"].all()
+    else:
+        fails = partial(envs.step, [1] * 4)
+        with pytest.raises(cartwheel.RemoteEnvError, match="rows 0 to 1, or an answer"):
+            fails() if packs == "pack_faults" else envs.call("spec")
+    envs.reset()
+    envs.close()
 
 
 class MuteEnv(TranscriptEnv):
@@ -252,6 +320,67 @@ def test_a_construction_within_the_timeout_affects_no_later_call(build_workers, 
     gates.open(1, 2, 3, 4)
     envs = build_workers([partial(gated, gates, row) for row in range(4)], timeout=30)
     envs.reset()
+
+
+class LargeEnv(TranscriptEnv):
+    """Its function is larger than a socket holds."""
+
+    def __init__(self, _, made):
+        super().__init__(3)
+        made.touch()
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """The ids of the processes that were started, which are stopped before they read."""
+    start, pids = multiprocessing.process.BaseProcess.start, []
+
+    def start_and_stop(process):
+        start(process)
+        os.kill(process.pid, signal.SIGSTOP)
+        pids.append(process.pid)
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start_and_stop)
+    return pids
+
+
+@pytest.mark.parametrize("context", SENDING)
+def test_the_timeout_applies_to_functions_that_are_not_read(
+    build_processes, stopped, context, tmp_path
+):
+    env_fns = [partial(LargeEnv, bytes(3_000_000), tmp_path / str(row)) for row in range(2)]
+    with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
+        build_processes(env_fns, context=context, timeout=1.5)
+    assert failure.value.env_index == [0, 1]
+    assert len(stopped) == 2
+
+
+@pytest.mark.parametrize("context", SENDING)
+def test_a_worker_that_does_not_read_delays_no_other(
+    build_processes, stopped, context, monkeypatch, tmp_path
+):
+    paths, started = [tmp_path / str(row) for row in range(2)], threading.Event()
+    describe = WorkerGroup.describe
+
+    def note_and_describe(group, deadline):
+        started.set()
+        return describe(group, deadline)
+
+    def wake():
+        started.wait()
+        os.kill(stopped[1], signal.SIGCONT)
+        while not paths[1].exists():
+            time.sleep(0.01)
+        os.kill(stopped[0], signal.SIGCONT)
+
+    monkeypatch.setattr(WorkerGroup, "describe", note_and_describe)
+    waking = threading.Thread(target=wake)
+    waking.start()
+    envs = build_processes(
+        [partial(LargeEnv, bytes(3_000_000), path) for path in paths], context=context
+    )
+    waking.join()
+    assert envs.reset()[0].tolist() == [[0], [0]]
 
 
 def hangs_again(path):

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import time
 from functools import partial
@@ -13,6 +14,7 @@ import pytest
 import cartwheel
 from tests.support.executors import PROCESS
 from tests.support.faulty import FaultyEnv, fault
+from tests.support.processes import sockets
 from tests.support.restarts import (
     ATTEMPTS,
     LOST,
@@ -94,6 +96,56 @@ def test_a_large_message_that_is_not_read_keeps_to_the_timeout(build_processes):
     os.kill(pid, signal.SIGCONT)
     envs.call_wait()
     assert envs.get_attr("text") == (LARGE,) * 5
+
+
+class VerboseEnv(FaultyEnv):
+    def talk(self):
+        return LARGE
+
+
+VERBOSE = [partial(VerboseEnv, row) for row in range(5)]
+
+
+def stop_within_its_answer(envs):
+    """Stops the second worker when it has sent a part of its answer."""
+    envs.reset(seed=SEED)
+    pid = envs.get_attr("pid")[3]
+    envs.call_async("talk")
+    while len(select.select(sockets(), [], [], 1)[0]) < 2:  # both have answered
+        pass
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def assert_names_the_stopped(envs):
+    with pytest.raises(cartwheel.WorkerTimeoutError, match=r"worker 1 \(rows 3 to 4") as failure:
+        envs.call_wait()
+    assert (failure.value.env_index, failure.value.workers) == ([3, 4], [1])
+
+
+def test_an_answer_that_stays_on_its_way_keeps_to_the_timeout(build_processes):
+    envs = build_processes(VERBOSE, timeout=LIMIT)
+    pid = stop_within_its_answer(envs)
+    assert_names_the_stopped(envs)
+    os.kill(pid, signal.SIGCONT)
+    assert envs.call("talk") == (LARGE,) * 5
+    envs.reset(seed=SEED)
+
+
+def test_a_worker_that_was_stopped_within_its_answer_hangs_in_the_next_call(build):
+    envs = build(VERBOSE)
+    pid = stop_within_its_answer(envs)
+    assert_names_the_stopped(envs)
+    assert_cut(envs.step(actions()))
+    assert envs.get_attr("pid")[3] != pid
+
+
+def test_a_worker_that_was_stopped_within_its_answer_is_restarted(build_processes):
+    envs = build_processes(VERBOSE, on_worker_death="restart", timeout=LIMIT)
+    pid = stop_within_its_answer(envs)
+    assert envs.call_wait() == (LARGE,) * 5
+    assert envs.get_attr("pid")[3] != pid
+    assert_cut(envs.step(actions()))
 
 
 def seconds_until_both_are_restarted(envs):

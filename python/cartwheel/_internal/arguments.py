@@ -275,8 +275,10 @@ def as_num_workers(
     which is allowed where an environment can be measured (``measures``), the maximum is returned.
 
     Raises:
-        ValueError: An argument is not a positive integer, or allows too few workers.
+        ValueError: An argument is not a positive integer, or allows too few workers; or
+            ``CARTWHEEL_CPUS`` is not a number.
     """
+    cpus = usable_cpus()
     limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
     if measures and num_workers == "auto":
         num_workers = num_envs
@@ -297,7 +299,7 @@ def as_num_workers(
             )
         return num_envs
     if num_workers is None:
-        return min(usable_cpus(), num_envs, limit)
+        return min(cpus, num_envs, limit)
     return min(as_integer("num_workers", num_workers, 1), num_envs, limit)
 
 

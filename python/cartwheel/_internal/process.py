@@ -125,6 +125,8 @@ _EXIT_PRIORITY = 10
 class Finalizer:
     """Calls a function once: when its owner is collected, when this process ends, or on demand.
 
+    A call that Ctrl-C ends does not count: the function is called again, and does the rest.
+
     ``weakref.finalize`` promises the same, but its functions are called at the place that its first
     use has in the order of ``atexit``. In a program that began with
     ``tempfile.TemporaryDirectory()``, ``multiprocessing`` has by then terminated its daemonic
@@ -172,8 +174,12 @@ class Finalizer:
             call = self._calls.pop()
         except IndexError:  # another thread called it
             return
+        try:
+            call(*args)
+        except KeyboardInterrupt:  # what it did not do is done by the next call, or at the end
+            self._calls.append(call)
+            raise
         self._at_end.cancel()
-        call(*args)
 
     def detach(self) -> None:
         """Cancels the call."""

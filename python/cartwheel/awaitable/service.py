@@ -79,7 +79,9 @@ class Service:
         self._env_fns = env_fns
         self._settings = settings
         self._on_outcomes = on_outcomes
-        self._policy = RestartPolicy(on_worker_death="restart", max_restarts=None)
+        self._policy = RestartPolicy(
+            on_worker_death="restart", max_restarts=None, timeout=settings.timeout
+        )
         self._group = launch.prepare_processes(
             [b""] * len(env_fns),
             name=settings.name,

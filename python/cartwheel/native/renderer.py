@@ -50,7 +50,7 @@ class Renderer(Protocol):
         """
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
-        """Returns frames of the terminal states that rows kept."""
+        """Returns frames of the terminal states that rows kept; ``None`` for one without."""
 
     def close(self) -> None:
         """Closes windows."""

@@ -286,7 +286,7 @@ class AwaitedEnv:
         if callable(close):
             try:
                 close()
-            except Exception:
+            except (Exception, SystemExit):  # games call `sys.exit`
                 LOGGER.exception("closing the environment of row %d", self._made_by.row)
 
 

@@ -128,6 +128,10 @@ class LocalChannel:
         self.outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.post = self.outbox.put
 
+    def flush(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - as of a ProcessChannel
+        """Returns that nothing is left to be sent: a queue takes each message at once."""
+        return True
+
     def receive(self, number: int = 0, timeout: float | None = None) -> Any:
         """Takes the next message with at least this number, as a ``ProcessChannel`` does."""
         deadline = Deadline(timeout)

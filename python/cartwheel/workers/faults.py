@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import VectorEnv
 
-#: Sets ``__cause__`` even if the exception forbids assignment, as frozen dataclasses do.
-_SET_CAUSE = vars(BaseException)["__cause__"].__set__
+#: These read and set the attributes even if a class has others of the same names, or forbids
+#: assignment, as frozen dataclasses do.
+_CAUSE, _TRACEBACK = (vars(BaseException)[name] for name in ("__cause__", "__traceback__"))
 #: The note on the exception of a debugger that quits. A worker process has no terminal to read
 #: from, and the threads of a process would share one.
 _NO_TERMINAL = (
@@ -78,6 +79,11 @@ class Fault:
         data = pickled_exception(error) if isinstance(error, Exception) else None
         return cls(row, None, data, _pickled_causes(error), *described(error), os.getpid())
 
+    @classmethod
+    def from_text(cls, text: str) -> Fault:
+        """Describes what kept a worker from sending an exception; it has no row."""
+        return cls(None, None, None, [], text, text, os.getpid())
+
     def take_exception(self) -> BaseException:
         """Returns the exception to raise here, of its original type if possible.
 
@@ -87,12 +93,12 @@ class Fault:
         if error is None:
             error = _loaded(self.pickle) or RemoteEnvError(self.summary)
             cause: BaseException = RemoteTraceback(self.trace)
-            _SET_CAUSE(error, cause)
+            _CAUSE.__set__(error, cause)
             for data in self.causes:
                 earlier = _loaded(data)
                 if earlier is None:
                     break
-                _SET_CAUSE(cause, earlier)
+                _CAUSE.__set__(cause, earlier)
                 cause = earlier
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
@@ -108,7 +114,9 @@ class Fault:
 def _pickled_causes(error: BaseException) -> list[bytes]:
     causes: list[bytes] = []
     known = [error]
-    while (cause := known[-1].__cause__) is not None and all(cause is not one for one in known):
+    while (cause := _CAUSE.__get__(known[-1])) is not None:
+        if any(cause is one for one in known):
+            break
         data = pickled_exception(cause) if isinstance(cause, Exception) else None
         if data is None:
             break
@@ -130,7 +138,7 @@ def _loaded(data: bytes | None) -> BaseException | None:
 
 def described(error: BaseException) -> tuple[str, str]:
     """Returns type and text of an exception, and its formatted traceback."""
-    kind, trace = type(error), error.__traceback__
+    kind, trace = type(error), _TRACEBACK.__get__(error)
     try:
         summary = "".join(traceback.format_exception_only(kind, error)).strip()
         return summary, "".join(traceback.format_exception(kind, error, trace))

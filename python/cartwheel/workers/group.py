@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from cartwheel.workers.row_state import ResetCache
     from cartwheel.workers.worker import Worker
 
+#: Seconds for which a worker may keep the others waiting for messages to them.
+_TURN_S = 0.05
 #: The end of the record of environments that close too slowly.
 _MORE_TIME = ". Call `close(timeout=...)` with as many seconds as they need"
 
@@ -128,6 +130,12 @@ class WorkerGroup:
         """Receives one construction message from each worker; raises the lowest worker's fault."""
         messages: dict[int, dict[str, Any]] = {}
         late: list[int] = []
+        # In turns: a worker that does not read, because it is not there yet or hangs, must not keep
+        # the others from what they are sent.
+        while deadline.left() != 0.0:
+            sent = [channel.flush(_TURN_S) for channel in self.channels]
+            if all(sent):
+                break
         for worker in range(len(self.channels)):
             try:
                 messages[worker] = self._receive_about_construction(worker, deadline)
@@ -180,8 +188,10 @@ class WorkerGroup:
             EOFError: The vector environment was closed meanwhile.
             multiprocessing.TimeoutError: No message came within ``seconds``.
         """
+        deadline, channel = Deadline(seconds), self.channels[worker]
         try:
-            return self.channels[worker].receive(timeout=seconds)
+            channel.flush(deadline.left())  # the worker answers what it was sent
+            return channel.receive(timeout=deadline.left())
         except EOFError:
             if self.hung_up:
                 raise
@@ -190,12 +200,21 @@ class WorkerGroup:
     def receive_announced(self, worker: int, number: int) -> Any:
         """Waits for the message that worker ``worker`` announced under this number.
 
+        A process that hangs sends it nevertheless. One that has not sent it in time was stopped: it
+        is killed if it is replaced then.
+
         Raises:
             WorkerDiedError: The process that announced the message died before it sent it.
+            WorkerTimeoutError: The process was stopped. The next call finds that it hangs.
             EOFError: The vector environment was closed meanwhile.
         """
+        channel, policy = self.channels[worker], self.restart_policy
         try:
-            return self.channels[worker].receive(number)
+            with contextlib.suppress(multiprocessing.TimeoutError):
+                return channel.receive(number, policy.timeout if self.processes else None)
+            if policy.on_worker_death == "restart":
+                self.reap(worker)
+                return channel.receive(number)
         except EOFError:
             if self.hung_up:
                 raise
@@ -204,6 +223,16 @@ class WorkerGroup:
                     self.deaths[worker]
                 ) from None  # the one that is kept must not get frames
             raise self.logged(self.died(worker, "send")) from None
+        except Exception as error:  # answers may raise anything when they are loaded
+            add_note(error, f"raised while answers of {self._name(worker)} were loaded")
+            raise
+        raise WorkerTimeoutError(
+            f"{self._name(worker)} has announced an exception, infos or answers, and has not "
+            f"sent them for {policy.timeout} second(s): its process was stopped. The results "
+            "of this call are lost: reset or close",
+            env_index=list(range(*self.shards[worker])),
+            workers=[worker],
+        )
 
     def is_from_replaced(self, worker: int, number: int) -> bool:
         """Whether a process that was replaced announced this message."""
@@ -502,20 +531,24 @@ class WorkerGroup:
             )
 
     def join(self, *, grace: float) -> None:
-        """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
+        """Waits for the workers, and kills processes that still run after ``grace`` seconds.
+
+        Ctrl-C may end it anywhere: another call does the rest.
+        """
         deadline = Deadline(grace)
         self.hung_up = True
         for worker, process in enumerate(self.processes):
             if process is None:  # never started
                 continue
-            process.join(deadline.left())
-            _kill(process)
-            process.join()
-            if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
-                self.reported.add(worker)
-                how, stderr = described_exit(process.exitcode), self._last_lines(worker)
-                LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
-            self.closing.add(worker)
+            if worker not in self.closing:
+                process.join(deadline.left())
+                _kill(process)
+                process.join()
+                if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
+                    self.reported.add(worker)
+                    how, stderr = described_exit(process.exitcode), self._last_lines(worker)
+                    LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
+                self.closing.add(worker)
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:
@@ -526,6 +559,8 @@ class WorkerGroup:
         for channel in self.channels:
             channel.close()
         self.setup = None  # the memory keeps descriptors open
+        if self.local is not None and self.local.is_half_closed:
+            self.local.close()
 
 
 def _kill(process: Any) -> None:

@@ -152,8 +152,8 @@ class StartProcess:
             if self.restart_policy.retires:
                 channel.handoff = Handoff()
                 descriptors.append(channel.handoff.descriptor)
-            # Through the channel, which notices that the process ends before it reads: an argument
-            # would be written to a pipe, and `spawn` would wait forever.
+            # Through the channel, which notices that the process ends before it reads, and does not
+            # wait here: an argument would be written to a pipe, and `spawn` would wait forever.
             channel.post((part if isinstance(part, bytes) else b"", descriptors))
         except BaseException:
             if process.pid is not None:

@@ -170,7 +170,7 @@ class Replacements:
     def _close(self, env: Any, row: int) -> None:
         try:
             env.close()
-        except Exception:
+        except (Exception, SystemExit):  # games call `sys.exit`
             LOGGER.exception("closing the environment of row %d", self.first_row + row)
 
     def next_seed(self, row: int) -> int | None:

@@ -9,6 +9,7 @@ process dead, replaces it as any other, and the new process repeats the task: a 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pickle
@@ -132,9 +133,13 @@ def write_handoff(descriptor: Descriptor, left: bytes) -> None:
 
 
 def flush_streams() -> None:
-    """Writes what this process has printed, before it ends without the end of its interpreter."""
+    """Writes what this process has printed, before it ends without the end of its interpreter.
+
+    As at the end of an interpreter, streams that cannot be written to are left: an environment may
+    have closed or replaced them, and the reader of a pipe may be gone.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
+        with contextlib.suppress(Exception):
             stream.flush()
 
 

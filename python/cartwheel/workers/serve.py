@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import atexit
 import gc
-import multiprocessing.util
 import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cloudpickle
 
@@ -115,21 +114,18 @@ def serve_process(
         worker.fail(error)
         channel.close()
     if is_spawned:
-        _end_spawned_process()
+        atexit.register(_end_spawned_process)
 
 
 def _end_spawned_process() -> None:
-    """Ends this process as ``multiprocessing`` ends those of its other start methods.
+    """Ends this process when its interpreter is about to end, as ``multiprocessing`` ends others.
 
     The end of the interpreter would destroy what modules have, which the system frees at once. With
     PyTorch that takes a second of a processor, so that workers of a busy machine would be killed
-    before they ended.
+    before they ended. The process does not end before its function has returned, because tools such
+    as coverage.py write what they measured then.
     """
-    util: Any = multiprocessing.util
-    util._exit_function()
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    try:
-        flush_streams()
-    finally:
-        os._exit(0)
+    atexit.unregister(_end_spawned_process)
+    atexit._run_exitfuncs()  # all others, whether they were registered earlier or later
+    flush_streams()
+    os._exit(0)

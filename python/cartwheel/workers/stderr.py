@@ -91,6 +91,8 @@ class _Kept:
     def write(self, text: str) -> int:
         with contextlib.suppress(Exception):  # if the text is wrong, the stream itself raises
             self._keep(text.encode(errors="backslashreplace"))
+        if getattr(self._stream, "closed", False):
+            return len(text)  # by an environment: a record of the logger must not raise
         written: int = self._stream.write(text)
         return written
 

@@ -10,6 +10,7 @@ Workers import this file, so it must not import a trainer.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import os
@@ -110,6 +111,11 @@ class Worker:
         #: Whether the present control call saves environments without methods, too.
         self._pickles = False
         self._drawing = drawing or contextlib.nullcontext()
+        #: Environments that are still to be closed, with their rows, and Ctrl-C meanwhile.
+        self._unclosed: collections.deque[tuple[int, Any]] = collections.deque()
+        self._interrupt: BaseException | None = None
+        #: Whether Ctrl-C has ended a call of `close`.
+        self.is_half_closed = False
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
@@ -545,11 +551,11 @@ class Worker:
         answers, self._answer = self._answer, []
         try:
             return self.channel.pack(answers)
-        except Exception:
+        except BaseException:  # an answer's own methods may raise anything
             for at, answer in enumerate(answers):
                 try:
                     self.channel.pack(answer)
-                except Exception as error:  # noqa: PERF203
+                except BaseException as error:  # noqa: PERF203
                     kind = type(answer).__name__
                     add_note(error, f"the result, of type {kind}, cannot leave the worker process")
                     answers[at] = Fault.from_exception(
@@ -563,25 +569,53 @@ class Worker:
             [Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults]
         )
 
+    def pack_in_advance(self) -> tuple[Any, Any]:
+        """Packs what is sent instead of a message that cannot be packed, because memory ran out.
+
+        Returns:
+            The message instead of exceptions or answers, which raises here, and that instead of
+            infos.
+        """
+        first, last = self.first_row, self.first_row + len(self.envs) - 1
+        text = (
+            f"an exception of rows {first} to {last}, or an answer, could not be sent: their "
+            "worker has written the reason to stderr"
+        )
+        return self.channel.pack([Fault.from_text(text)]), self.channel.pack(None)
+
     def pack_rest(self, stream: bytes | None) -> Any:
         """Packs infos that do not fit into shared memory; ``None`` if they are lost."""
         return self.channel.pack(stream)
 
     def close(self) -> None:
-        """Closes every environment; an exception is logged, and the others are still closed."""
-        envs, self.envs = self.envs, []
-        for row, env in enumerate(envs, self.first_row):
+        """Closes every environment; an exception is logged, and the others are still closed.
+
+        After Ctrl-C they are left to another call, which raises it first: native code, which calls
+        this method, cannot.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C has ended the last call.
+        """
+        if (interrupt := self._interrupt) is not None:
+            self._interrupt = None
+            raise interrupt
+        self._unclosed.extend(enumerate(self.envs, self.first_row))
+        self.envs = []
+        while self._unclosed:
+            row, env = self._unclosed.popleft()
             try:
                 env.close()
-            except BaseException:  # noqa: PERF203 - the others are still closed
+            except BaseException as error:
+                if not self.is_remote and _is_ctrl_c(error):
+                    self._interrupt, self.is_half_closed = error, True
+                    return
                 LOGGER.exception("closing the environment of row %d", row)
 
 
-def _is_ctrl_c(answer: Any) -> bool:
-    """Whether this is Ctrl-C, which Python raises in the main thread alone."""
+def _is_ctrl_c(found: Any) -> bool:
+    """Whether this is Ctrl-C, or its fault: Python raises it in the main thread alone."""
     return (
-        isinstance(answer, Fault)
-        and isinstance(answer.error, KeyboardInterrupt)
+        isinstance(found.error if isinstance(found, Fault) else found, KeyboardInterrupt)
         and threading.current_thread() is threading.main_thread()
     )
 

@@ -32,13 +32,13 @@ static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 /// least 1. A thread that is pinned may use one.
 ///
 /// `CARTWHEEL_CPUS` in the environment makes it fewer, for schedulers that deal out processors by
-/// agreement alone, as Ray does; 0 counts as 1, and a text that is not an integer is ignored. It is
-/// read by the first call and by [`read_most_cpus`].
+/// agreement alone, as Ray does; 0 counts as 1. It is read by the first call, which ignores a text that
+/// is not such a number, and by [`read_most_cpus`], which refuses it.
 pub fn usable_cpus() -> usize {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // `Relaxed`: a number that every thread computes alike.
     let max = match MAX_CPUS.load(Ordering::Relaxed) {
-        0 => read_most_cpus(),
+        0 => read_most_cpus().unwrap_or(usize::MAX),
         max => max,
     };
     max.min(all)
@@ -47,10 +47,19 @@ pub fn usable_cpus() -> usize {
 /// Reads `CARTWHEEL_CPUS` for the next calls of [`usable_cpus`]. No thread may change the environment
 /// meanwhile, which C libraries do without a lock; so threads of workers and estimators do not read
 /// it.
-pub fn read_most_cpus() -> usize {
-    let max = std::env::var("CARTWHEEL_CPUS").ok().and_then(|text| text.parse().ok());
-    let max = max.map_or(usize::MAX, |max: usize| max.max(1));
-    MAX_CPUS.store(max, Ordering::Relaxed);
+///
+/// # Errors
+///
+/// The text, if it is not an integer from 0 on; then it limits nothing.
+pub fn read_most_cpus() -> Result<usize, String> {
+    let max = match std::env::var_os("CARTWHEEL_CPUS") {
+        None => Ok(usize::MAX),
+        Some(text) => {
+            let max = text.to_str().and_then(|text| text.trim().parse::<usize>().ok());
+            max.map(|max| max.max(1)).ok_or_else(|| text.to_string_lossy().into_owned())
+        }
+    };
+    MAX_CPUS.store(*max.as_ref().unwrap_or(&usize::MAX), Ordering::Relaxed);
     max
 }
 

@@ -65,7 +65,8 @@ impl PyChannel {
         Ok(Self { open: Mutex::new(Some(open)), owner: process_id() })
     }
 
-    /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
+    /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them. The
+    /// caller's end sends what fits into the system's buffer, and `flush` the rest.
     #[pyo3(signature = (message, number = 0))]
     pub(crate) fn post(
         &self,
@@ -79,7 +80,13 @@ impl PyChannel {
             return Ok(());
         }
         self.queue(message)?;
-        self.flush(py, None, || false).map(drop)
+        self.flush(py, Some(Duration::ZERO), || false).map(drop)
+    }
+
+    /// Sends the rest of messages, within `timeout`; returns whether nothing is left.
+    #[pyo3(name = "flush", signature = (timeout = None))]
+    fn flush_within(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.flush(py, as_duration(timeout), || false)
     }
 
     /// The next message with at least this number; others are dropped.

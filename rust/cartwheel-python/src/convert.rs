@@ -29,9 +29,13 @@ pub(crate) fn fine_shards(
 
 /// Processors that this process may use; documented in the stub.
 #[pyfunction]
-pub(crate) fn usable_cpus() -> usize {
-    schedule::read_most_cpus(); // attached: no code of Python changes the environment now
-    schedule::usable_cpus()
+pub(crate) fn usable_cpus() -> PyResult<usize> {
+    // Attached: no code of Python changes the environment now.
+    schedule::read_most_cpus().map_err(|text| {
+        let wanted = "CARTWHEEL_CPUS must be a number of processors";
+        PyValueError::new_err(format!("{wanted}, got '{text}'"))
+    })?;
+    Ok(schedule::usable_cpus())
 }
 
 /// Bytes of memory that this process may still take; documented in the stub.

@@ -93,7 +93,7 @@ mod _cartwheel {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        cartwheel_core::schedule::read_most_cpus();
+        let _ = cartwheel_core::schedule::read_most_cpus(); // refused where environments are made
         crate::native::plugin::register_built_in()
     }
 }

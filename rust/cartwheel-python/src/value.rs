@@ -10,7 +10,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::{self, dtype};
-use crate::error::{to_py_err, unreadable};
+use crate::error::{noted, to_py_err, unreadable};
 use crate::known::{imported, intern};
 
 /// The way of values that have no form in a stream.
@@ -210,12 +210,14 @@ pub(crate) struct Decoder<'py> {
     pub(crate) objects: Option<Bound<'py, PyList>>,
     /// Whether these objects are copied, because their environments may change them.
     pub(crate) copies: bool,
+    /// The row, for errors.
+    pub(crate) row: usize,
 }
 
 impl<'py> Decoder<'py> {
     /// Reads values that no Python environment wrote.
     pub(crate) fn plain(py: Python<'py>) -> Self {
-        Self { py, unpickle: None, objects: None, copies: false }
+        Self { py, unpickle: None, objects: None, copies: false, row: 0 }
     }
 
     /// Copies the objects that are kept.
@@ -263,7 +265,13 @@ impl<'py> Decoder<'py> {
             Value::Foreign(bytes) => {
                 let pickled = || self.refused(EnvError::MalformedInfo { at });
                 let unpickle = self.unpickle.as_ref().ok_or_else(pickled)?;
-                unpickle.call1((PyBytes::new(py, bytes),))?
+                unpickle.call1((PyBytes::new(py, bytes),)).map_err(|error| {
+                    noted(
+                        py,
+                        error,
+                        &format!("raised while a value of row {} was loaded", self.row),
+                    )
+                })?
             }
             Value::Object(number) => {
                 let missing = || self.refused(EnvError::MalformedInfo { at });

@@ -57,9 +57,14 @@ class RowsRenderer(Renderer):
         return tuple(map(self._draw, rows, numbers))
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
-        """Draws terminal states from the parameters that rows kept."""
+        """Draws terminal states from the parameters that rows kept.
+
+        Those of rows that were replaced since are ``None``: their simulations are gone.
+        """
         return [
-            self._draw(row, parameters["simulation"], parameters)
+            self._draw(row, number, parameters)
+            if (number := parameters["simulation"]) in self._mujoco.simulation.rows
+            else None
             for row, parameters in zip(rows, kept, strict=True)
         ]
 

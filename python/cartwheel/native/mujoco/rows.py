@@ -268,6 +268,10 @@ class Rows:
                 if value is not None:
                     self._original[name] = copy.copy(value)
 
+    def __contains__(self, number: int) -> bool:
+        """Whether Rust still has the simulation of this number."""
+        return number in self._alive
+
     def __getitem__(self, number: int) -> Row:
         """Returns the simulation of this number.
 

@@ -174,7 +174,7 @@ impl Infos {
         let unpickle = Some(imported!(py, "pickle", "loads").clone());
         let objects = self.objects.get(row).and_then(Option::as_ref);
         let objects = objects.map(|objects| objects.bind(py).clone());
-        Decoder { py, unpickle, objects, copies: false }
+        Decoder { py, unpickle, objects, copies: false, row }
     }
 
     /// Adds every info separately, with Gymnasium's function.
@@ -290,22 +290,27 @@ impl<'py> Finals<'py> {
 }
 
 /// The frames of terminal states that a batch has, as an array of objects, and their mask. Native
-/// environments may have kept their parameters instead, from which `callbacks` draws.
+/// environments may have kept their parameters instead, from which `callbacks` draws, unless an
+/// environment was replaced since.
 pub(super) fn terminal_frames<'py>(
     callbacks: &Bound<'py, PyAny>,
     infos: &Infos,
 ) -> PyResult<Option<[Bound<'py, PyAny>; 2]>> {
     let py = callbacks.py();
-    let kept: Vec<_> = infos.opaque.iter().filter(|opaque| opaque.part == TERMINAL).collect();
+    let mut kept: Vec<_> = infos.opaque.iter().filter(|opaque| opaque.part == TERMINAL).collect();
     if kept.is_empty() {
         return Ok(None);
     }
     let values = kept.iter().map(|opaque| infos.value(py, opaque.at));
-    let mut frames = PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
+    let mut frames = values.collect::<PyResult<Vec<_>>>()?;
     if infos.is_native {
         let rows: Vec<_> = kept.iter().map(|opaque| opaque.at.row).collect();
         let drawn = callbacks.call_method1(intern!(py, "draw_terminal"), (rows, frames))?;
-        frames = drawn.cast_into::<PyList>()?;
+        let drawn = drawn.cast_into::<PyList>()?;
+        (kept, frames) = kept.into_iter().zip(&drawn).filter(|(_, frame)| !frame.is_none()).unzip();
+        if kept.is_empty() {
+            return Ok(None);
+        }
     }
     let array = empty_objects(py, infos.rows)?;
     for (opaque, frame) in kept.iter().zip(&frames) {

@@ -66,6 +66,8 @@ pub(crate) struct PyShard {
     /// acknowledged, since then the caller receives them. Packing may run code of environments, so it
     /// is a part of the task: time-outs, and deaths of the worker, concern it as they do a step.
     unsent: Vec<Py<PyAny>>,
+    /// Packed in advance, for what cannot be packed: an exception that says so, and no infos.
+    unpackable: (Py<PyAny>, Py<PyAny>),
     /// The worker's end of its channel, and the number of the last message that was announced.
     channel: Py<PyAny>,
     announced: u64,
@@ -109,6 +111,7 @@ impl PyShard {
             prepared: None,
             spent: Duration::ZERO,
             unsent: Vec::new(),
+            unpackable: worker.call_method0("pack_in_advance")?.extract()?,
             announced: channel.getattr("announced")?.extract()?,
             channel: channel.unbind(),
             server: None,
@@ -121,6 +124,8 @@ impl PyShard {
         visit.call(&self.envs)?;
         visit.call(&self.next_resets)?;
         visit.call(&self.channel)?;
+        visit.call(&self.unpackable.0)?;
+        visit.call(&self.unpackable.1)?;
         self.observations.traverse(visit)?;
         self.actions.traverse(visit)?;
         self.foreign.traverse(visit)?;
@@ -311,12 +316,22 @@ impl PyShard {
 }
 
 impl PyShard {
-    /// Keeps a message until the task is acknowledged.
-    fn announce(&mut self, py: Python<'_>, packed: PyResult<Bound<'_, PyAny>>) {
-        match packed {
-            Ok(message) => self.unsent.push(message.unbind()),
-            Err(error) => error.write_unraisable(py, Some(self.worker.bind(py))),
-        }
+    /// Keeps a message until the task is acknowledged. The caller waits for one in any case, so
+    /// `otherwise` takes the place of what could not be packed.
+    fn announce(
+        &mut self,
+        py: Python<'_>,
+        packed: PyResult<Bound<'_, PyAny>>,
+        otherwise: impl FnOnce(&Self) -> &Py<PyAny>,
+    ) {
+        let message = match packed {
+            Ok(message) => message.unbind(),
+            Err(error) => {
+                error.write_unraisable(py, Some(self.worker.bind(py)));
+                otherwise(self).clone_ref(py)
+            }
+        };
+        self.unsent.push(message);
     }
 
     /// Announces the exceptions of a task, if there are some; whether there are.
@@ -332,7 +347,7 @@ impl PyShard {
             let first_row = worker.getattr(intern!(py, "first_row"))?;
             worker.call_method1(intern!(py, "pack_faults"), ([(first_row, error.value(py))],))
         });
-        self.announce(py, packed);
+        self.announce(py, packed, |shard| &shard.unpackable.0);
         true
     }
 
@@ -342,12 +357,12 @@ impl PyShard {
         let stream = PyBytes::new(py, self.writer.stream());
         let packed = worker.call_method1(name, (stream,));
         let packed = packed.or_else(|_| worker.call_method1(name, (py.None(),))); // they are lost
-        self.announce(py, packed);
+        self.announce(py, packed, |shard| &shard.unpackable.1);
     }
 
     /// Announces the answer to a control call.
     fn announce_answer(&mut self, py: Python<'_>, packed: PyResult<Bound<'_, PyAny>>) -> Report {
-        self.announce(py, packed);
+        self.announce(py, packed, |shard| &shard.unpackable.0);
         Report { spilled: true, ..Report::default() }
     }
 
