@@ -206,6 +206,7 @@ def test_unlimited_actuators_have_no_bounds(make):
         ({"reward": None}, TypeError, "`reward` must be a function of .before, actions, after."),
         ({"terminated": 3}, TypeError, "`terminated` must be a function"),
         ({"frame_skip": 0}, ValueError, "`frame_skip` must be a positive integer"),
+        ({"frame_skip": 2**40}, ValueError, "`frame_skip` must be at most 4294967295"),
         ({"reset_noise_scale": -1.0}, ValueError, "`reset_noise_scale` must be finite and not neg"),
         ({"reset_noise": "gauss"}, ValueError, "`reset_noise` must be one of"),
         ({"init_qpos": [0.0]}, ValueError, r"`init_qpos` must be finite numbers of shape \(5,\)"),
