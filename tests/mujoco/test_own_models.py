@@ -230,6 +230,27 @@ def test_wrong_arguments_are_named(make, keywords, error, text):
         make(**keywords)
 
 
+@pytest.mark.parametrize(
+    "keywords", [{}, {"autoreset_mode": "Disabled", "on_done": "freeze"}], ids=str
+)
+def test_rewards_of_rows_that_are_not_stepped_are_not_used(make, keywords):
+    """They may be NaN, as a speed is where no time passes."""
+
+    def speed(_before, _actions, after):
+        return after["qvel"][:, 0]
+
+    def speed_in_time(before, actions, after):
+        passed = after["time"] > before["time"]
+        return np.where(passed, speed(before, actions, after), np.nan)
+
+    keywords = {"max_episode_steps": 2, "inputs": ["time"], **keywords}
+    envs, sound = make(reward=speed_in_time, **keywords), make(reward=speed, **keywords)
+    assert_identical(envs.reset(seed=0), sound.reset(seed=0))
+    for _ in range(5):
+        actions = np.full((ROWS, 2), 0.3)
+        assert_identical(envs.step(actions), sound.step(actions))
+
+
 def test_rows_are_not_sent_nor_stepped_by_number(make):
     envs = make()
     envs.reset(seed=0)

@@ -228,7 +228,7 @@ def make(
     Args:
         model: A ``mujoco.MjModel``, the path of a file (XML, or ``.mjb``), or XML as text.
         num_envs: Number of rows.
-        reward: Returns the rewards, numbers of shape ``(num_envs,)`` without NaN.
+        reward: Returns the rewards, numbers of shape ``(num_envs,)``; none that is used is NaN.
         terminated: Returns which episodes ended, ``bool`` of shape ``(num_envs,)``; by default
             none does.
         truncated: Returns which episodes were cut short, in addition to those that reach
