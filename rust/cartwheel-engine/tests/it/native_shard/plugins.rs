@@ -119,15 +119,19 @@ fn an_id_belongs_to_one_table_and_the_same_table_may_be_registered_again() {
 
 #[test]
 fn ids_have_a_namespace_of_their_own_and_a_version() {
-    static BAD: [Table<[Env; 1]>; 4] = [
+    static BAD: [Table<[Env; 1]>; 6] = [
         Table([env(c"Rows-v0")]),
         Table([env(c"cartwheel/Rows-v0")]),
         Table([env(c"hostile/Rows")]),
+        Table([env(c"hostile/Rows-v01")]),
+        Table([env(c"hostile/Rows-v+1")]),
         Table([env(c"host ile/Rows-v0")]),
     ];
     let texts = [
         "a namespace, as in hostile/Rows-v0",
         "that of cartwheel itself",
+        "ends with its version, as in hostile/Rows-v0",
+        "ends with its version, as in hostile/Rows-v0",
         "ends with its version, as in hostile/Rows-v0",
         "consists of",
     ];
