@@ -1,6 +1,7 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import re
 import subprocess
 from pathlib import Path
 
@@ -202,6 +203,13 @@ def test_the_page_of_an_environment_that_cannot_be_made_says_why_and_has_its_key
     assert "parameters" not in text
     with pytest.raises(TypeError, match="`color` is not a keyword of test_plugin/Misfit-v0"):
         cartwheel.NativeVectorEnv("test_plugin/Misfit-v0", 1, color=3)
+
+
+def test_a_default_that_is_not_json_is_not_shown(compile_counter):
+    options = r'"fault\tnone\tThe rule that is broken.\n"'
+    library = compile_counter(ID='"undocumented/Counter-v0"', OPTIONS=options)
+    (env_id,) = cartwheel.load_plugin(library)
+    assert re.search(r"  fault  –  The rule that is broken\.", page(env_id, None))
 
 
 def test_an_id_that_a_loaded_package_lacks_gets_those_that_it_has(counter):
