@@ -348,17 +348,17 @@ def convert(row: Row, name: str, value: Any) -> Any:
         return converted
     if isinstance(present, int | float):
         kind = type(present)
-        converted: Any = None
+        number: Any = None
         if not isinstance(value, str | bytes):
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 # `int` would cut fractions off.
-                converted = kind(operator.index(value) if isinstance(present, int) else value)
-        if converted is None:
+                number = kind(operator.index(value) if isinstance(present, int) else value)
+        if number is None:
             text = f"`{name}` must be a number of type {kind.__name__}, got {shown(value)}."
             raise ValueError(text)
-        write(row, name, converted)  # only MuJoCo knows whether it takes it
+        write(row, name, number)  # only MuJoCo knows whether it takes it
         write(row, name, present)
-        return converted
+        return number
     raise ValueError(f"`{name}` is a {type(present).__name__}, which cannot be set.")
 
 
