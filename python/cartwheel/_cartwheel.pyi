@@ -268,7 +268,7 @@ class _RewardFunction(Protocol):
     """Computes rewards and flags of all rows between the halves of a step."""
 
     def __call__(
-        self, before: bytes, actions: Any, after: Any, /
+        self, before: bytes, actions: Any, after: Any, stepped: bytes, /
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[tuple[str, Any]]]:
         """Returns contiguous arrays of shape ``(num_envs,)``."""
 
@@ -823,8 +823,9 @@ class Pool:
             maniskill_names: Whether final observations have ManiSkill's names, too.
             external_rewards: Computes rewards, terminations and truncations of native rows in each
                 step, from
-                the bytes of what they showed before it, a copy of the actions, and what they show
-                now, which are not the arrays that the step returns.
+                the bytes of what they showed before it, a copy of the actions, what they show
+                now, which are not the arrays that the step returns, and a truth value for each row:
+                whether it was stepped, so that its reward counts.
                 Their time limits and automatic resets come after it. If it raises, the step
                 does, and the rows that were stepped need a reset.
             reward_width: As for :class:`Memory`.

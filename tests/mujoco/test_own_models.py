@@ -206,6 +206,7 @@ def test_unlimited_actuators_have_no_bounds(make):
         ({"reward": None}, TypeError, "`reward` must be a function of .before, actions, after."),
         ({"terminated": 3}, TypeError, "`terminated` must be a function"),
         ({"frame_skip": 0}, ValueError, "`frame_skip` must be a positive integer"),
+        ({"frame_skip": 2**40}, ValueError, "`frame_skip` must be at most 4294967295"),
         ({"reset_noise_scale": -1.0}, ValueError, "`reset_noise_scale` must be finite and not neg"),
         ({"reset_noise": "gauss"}, ValueError, "`reset_noise` must be one of"),
         ({"init_qpos": [0.0]}, ValueError, r"`init_qpos` must be finite numbers of shape \(5,\)"),
@@ -227,6 +228,27 @@ def test_unlimited_actuators_have_no_bounds(make):
 def test_wrong_arguments_are_named(make, keywords, error, text):
     with pytest.raises(error, match=text):
         make(**keywords)
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"autoreset_mode": "Disabled", "on_done": "freeze"}], ids=str
+)
+def test_rewards_of_rows_that_are_not_stepped_are_not_used(make, keywords):
+    """They may be NaN, as a speed is where no time passes."""
+
+    def speed(_before, _actions, after):
+        return after["qvel"][:, 0]
+
+    def speed_in_time(before, actions, after):
+        passed = after["time"] > before["time"]
+        return np.where(passed, speed(before, actions, after), np.nan)
+
+    keywords = {"max_episode_steps": 2, "inputs": ["time"], **keywords}
+    envs, sound = make(reward=speed_in_time, **keywords), make(reward=speed, **keywords)
+    assert_identical(envs.reset(seed=0), sound.reset(seed=0))
+    for _ in range(5):
+        actions = np.full((ROWS, 2), 0.3)
+        assert_identical(envs.step(actions), sound.step(actions))
 
 
 def test_rows_are_not_sent_nor_stepped_by_number(make):

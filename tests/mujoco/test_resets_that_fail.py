@@ -73,7 +73,9 @@ def spoil(rng, _rows, fields):
         (lambda rng, *_: rng.uniform(size=-1), ValueError, "`size` must be"),
         (lambda rng, *_: rng.uniform(np.zeros(ROWS), 1, 3), ValueError, "the same for all rows"),
         (lambda rng, *_: rng.uniform(0, np.inf), ValueError, "must be finite"),
+        (lambda rng, *_: rng.uniform([0, 1], [1, 0]), ValueError, "must not be above"),
         (lambda rng, *_: rng.normal(0, -1), ValueError, "negative"),
+        (lambda rng, *_: rng.integers([0, 0], [3, 5]), TypeError, r"are numbers, got \[0, 0\]"),
         (lambda rng, *_: rng.integers(3, 3), ValueError, "no int64 from 3 to 2"),
         (lambda rng, *_: rng.choice(3), AttributeError, "it has integers, normal, random"),
         (
@@ -87,6 +89,11 @@ def spoil(rng, _rows, fields):
             ),
             ValueError,
             r"NaN for rows \[1\]",
+        ),
+        (
+            lambda _rng, rows, fields: fields["qpos"].resize((len(rows), 999), refcheck=False),
+            ValueError,
+            "does not own its data",
         ),
     ],
 )

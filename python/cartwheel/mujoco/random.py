@@ -63,13 +63,15 @@ class RowGenerators:
             size: The shape of the numbers of one row; by default that of ``low`` and ``high``.
 
         Raises:
-            ValueError: The arguments do not broadcast, or the range is not finite.
+            ValueError: The arguments do not broadcast, or the range is negative or not finite.
         """
         low, high, size = _broadcast("low", low, "high", high, size)
         with np.errstate(over="ignore", invalid="ignore"):
             width = high - low
         if not np.isfinite(width).all():
             raise ValueError(f"`low` and `high` must be finite, got {shown(low)}, {shown(high)}.")
+        if np.signbit(width).any():
+            raise ValueError(f"`low` must not be above `high`, got {shown(low)}, {shown(high)}.")
         numbers: NDArray[np.float64] = low + width * self.random(size)
         return numbers
 
@@ -110,9 +112,12 @@ class RowGenerators:
             endpoint: Whether ``high`` itself is drawn, too.
 
         Raises:
+            TypeError: `low` or `high` is an array.
             ValueError: `low` is not below `high`.
         """
         first, last = (0, low) if high is None else (low, high)
+        if np.ndim(first) or np.ndim(last):
+            raise TypeError(f"limits of `integers` are numbers, got {shown(first)}, {shown(last)}.")
         first, last = int(first), int(last) - (not endpoint)
         if not -(2**63) <= first <= last < 2**63:
             raise ValueError(

@@ -158,7 +158,7 @@ class RowFields:
                 )
             self._arrays.check_writable(name)
             self._values[name] = self._arrays.read(name, self._rows)
-        return self._values[name]
+        return self._values[name][...]  # a view: its memory cannot be resized
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Writes into the array ``fields[name]``: ``value`` is broadcast to its shape.

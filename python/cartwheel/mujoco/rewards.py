@@ -75,7 +75,7 @@ class ExternalRewards:
         self._before = self._read_inputs()
 
     def __call__(
-        self, before: bytes, actions: Any, after: NDArray[np.float64]
+        self, before: bytes, actions: Any, after: NDArray[np.float64], stepped: bytes
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[tuple[str, Any]]]:
         """Returns rewards, terminations and truncations, each ``(num_envs,)``, and infos by name.
 
@@ -83,10 +83,12 @@ class ExternalRewards:
             before: The elements of the observations before the step.
             actions: The actions, ``(num_envs, nu)``.
             after: The observations after it, ``(num_envs, size)``.
+            stepped: Whether each row was stepped: the rewards of the others are not used.
 
         Raises:
             TypeError: A function returned an array of another kind.
-            ValueError: A function returned an array of another shape, or a reward is NaN.
+            ValueError: A function returned an array of another shape, or a reward that is used is
+                NaN.
             Exception: As a function raised it, with a note that names the function.
         """
         after = after.view()
@@ -101,7 +103,7 @@ class ExternalRewards:
             {**split(after), **self._read_inputs()},
         )
         return (
-            self._rewards(*given),
+            self._rewards(np.frombuffer(stepped, np.bool_), *given),
             self._flags("terminated", *given),
             self._flags("truncated", *given),
             self._infos(*given),
@@ -137,13 +139,12 @@ class ExternalRewards:
             )
         return array
 
-    def _rewards(self, *given: Any) -> NDArray[np.float64]:
+    def _rewards(self, stepped: NDArray[np.bool_], *given: Any) -> NDArray[np.float64]:
         rewards = self._called("reward", *given)
         if not np.can_cast(rewards.dtype, np.float64, "same_kind"):
             raise TypeError(f"`reward` must return floats, got an array of {rewards.dtype}.")
         rewards = np.ascontiguousarray(rewards, np.float64)
-        if np.isnan(rewards).any():
-            rows = np.flatnonzero(np.isnan(rewards)).tolist()
+        if rows := np.flatnonzero(np.isnan(rewards) & stepped).tolist():
             raise ValueError(f"`reward` returned NaN for rows {shown(rows)}.")
         return rewards
 

@@ -228,7 +228,7 @@ def make(
     Args:
         model: A ``mujoco.MjModel``, the path of a file (XML, or ``.mjb``), or XML as text.
         num_envs: Number of rows.
-        reward: Returns the rewards, numbers of shape ``(num_envs,)`` without NaN.
+        reward: Returns the rewards, numbers of shape ``(num_envs,)``; none that is used is NaN.
         terminated: Returns which episodes ended, ``bool`` of shape ``(num_envs,)``; by default
             none does.
         truncated: Returns which episodes were cut short, in addition to those that reach
@@ -312,7 +312,7 @@ class OwnModel(MujocoBackend):
     ) -> None:
         """Loads the model; the arguments are those of :func:`cartwheel.mujoco.make`."""
         self.mujoco = mujoco = load_mujoco("cartwheel.mujoco")
-        frame_skip = as_integer("frame_skip", frame_skip, 1)
+        frame_skip = as_integer("frame_skip", frame_skip, 1, limit=2**32 - 1)
         if reset_noise not in _NOISES:
             raise ValueError(f"`reset_noise` must be one of {_NOISES}, got {shown(reset_noise)}.")
         with logged_warnings(mujoco, logging.WARNING):

@@ -133,14 +133,14 @@ class NativeCallbacks:
             by_shard[self.shard_of(row)].append(row)
         return by_shard
 
-    def external_rewards(self, before: bytes, actions: Any, after: Any) -> Any:
+    def external_rewards(self, before: bytes, actions: Any, after: Any, stepped: bytes) -> Any:
         """Asks the vector environment for rewards and flags; the native pool calls it.
 
         The pool knows it by this method alone, since what a pool refers to is never collected as a
         part of a circle; and functions of users refer to anything.
         """
         owner: Any = self._owner()
-        return owner._external_rewards(before, actions, after)
+        return owner._external_rewards(before, actions, after, stepped)
 
     def before_step(self) -> None:
         """Tells the vector environment that a step begins; the native pool calls it."""

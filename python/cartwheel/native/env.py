@@ -248,6 +248,18 @@ class NativeEnv(gym.Env[Any, Any]):
             super().__setattr__(name, value)
 
 
+class _PluginEnv(NativeEnv):
+    """An environment of a plugin, as ``gymnasium.make`` makes it.
+
+    It draws no windows, so Gymnasium shows its frames in one for ``render_mode="human"``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"]}  # noqa: RUF012
+
+
+_PluginEnv.__name__ = NativeEnv.__name__
+
+
 class _OneRow(NativeVectorEnv):
     """A vector environment of one row, whose infos are those of the row and are not batched."""
 

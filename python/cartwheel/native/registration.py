@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 #: The namespace of the environments that come with cartwheel.
 NAMESPACE = "cartwheel/"
 # Entry points are strings, so that specs survive JSON.
-#: The entry point of single native environments.
+#: The entry points of single native environments: those that come with cartwheel, and plugins'.
 _SINGLE_ENTRY_POINT = "cartwheel.native.env:NativeEnv"
+_PLUGIN_ENTRY_POINT = "cartwheel.native.env:_PluginEnv"
 #: The vector entry point of native environments.
 NATIVE_ENTRY_POINT = "cartwheel.native.vector_env:make_native"
 
@@ -40,7 +41,7 @@ def enter(env_ids: Collection[str], module: str | None = None) -> None:
         if env_id in env_ids and registered_id(env_id) not in gym.registry:
             gym.register(
                 registered_id(env_id),
-                entry_point=_SINGLE_ENTRY_POINT,
+                entry_point=_PLUGIN_ENTRY_POINT if "/" in env_id else _SINGLE_ENTRY_POINT,
                 vector_entry_point=NATIVE_ENTRY_POINT,
                 max_episode_steps=limit,
                 reward_threshold=threshold,

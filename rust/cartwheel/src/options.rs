@@ -60,10 +60,11 @@ pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static
 #[derive(Debug)]
 pub struct AsJson<'a, T>(pub &'a T);
 
-impl<T: Serialize> AsJson<'_, T> {
+impl<T: Serialize + DeserializeOwned> AsJson<'_, T> {
+    /// JSON that is read as a `T` again: for a number that is not finite, serde writes `null`.
     #[must_use]
     pub fn json(&self) -> Option<String> {
-        serde_json::to_string(self.0).ok()
+        serde_json::to_string(self.0).ok().filter(|json| serde_json::from_str::<T>(json).is_ok())
     }
 }
 

@@ -196,6 +196,12 @@ def test_a_shared_model_cannot_be_set_and_the_error_says_how(build):
         ("model.opt.iterations", 2.5, ValueError, "must be a number of type int, got 2.5"),
         ("model.opt.iterations", "3", ValueError, "must be a number of type int, got '3'"),
         (
+            "model.opt.iterations",
+            2**40,
+            ValueError,
+            "`model.opt.iterations` cannot be 1099511627776: MuJoCo's type is smaller",
+        ),
+        (
             "model.geom_group",
             np.array([0, 0, 0, 0, 2**40]),
             ValueError,
@@ -224,9 +230,12 @@ def test_what_does_not_fit_is_refused_and_changes_no_row(build, name, value, err
     envs, oracle = build(model_per_row=True)
     with pytest.raises(error, match=words):
         envs.set_attr(name, [value] * 3)
-    if name == "data.qpos":
+    sound = {"data.qpos": np.ones(6), "model.opt.iterations": 1}.get(name)
+    if sound is not None:
+        before = envs.get_attr(name)
         with pytest.raises(ValueError, match=words):
-            envs.set_attr(name, [np.ones(6), np.ones(6), value])
+            envs.set_attr(name, [sound, sound, value])
+        assert_identical(envs.get_attr(name), before)
     assert_same_steps(envs, oracle, 5)
 
 

@@ -196,6 +196,7 @@ def test_a_body_has_a_name_or_a_number(main_body):
         ({"frame_skip": 0}, ValueError, "must be a positive integer, got 0"),
         ({"frame_skip": 1.5}, ValueError, "must be a positive integer, got 1.5"),
         ({"frame_skip": -1}, ValueError, "must be a positive integer, got -1"),
+        ({"frame_skip": 2**40}, ValueError, "`frame_skip` must be at most 4294967295"),
         ({"render_mode": "ansi"}, ValueError, "'human', 'rgb_array', 'depth_array', 'rgbd_tuple'"),
     ],
     ids=str,

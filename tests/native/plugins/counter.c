@@ -39,6 +39,9 @@
 #ifndef DEFAULT_OPTIONS
 #define DEFAULT_OPTIONS "{}"
 #endif
+#ifndef OPTIONS
+#define OPTIONS "fault\n"
+#endif
 
 static const float LIMIT = 3; /* steps of an episode */
 
@@ -52,7 +55,7 @@ struct rows {
 };
 
 static void option_names(struct cartwheel_sink *names) {
-    cartwheel_append(names, "fault\n", 6);
+    cartwheel_append(names, OPTIONS, sizeof OPTIONS - 1);
 }
 
 static void *kind_new(const uint8_t *options, size_t len, struct cartwheel_sink *error) {
@@ -89,6 +92,11 @@ static void kind_describe(const void *of, struct cartwheel_description *descript
     description->observation_nodes = 1;
     description->action = strcmp(kind_of->fault, "space") == 0 ? &broken : &action;
     description->action_nodes = 1;
+    if (strcmp(kind_of->fault, "flat frame") == 0) {
+        static const char *const modes[] = {"rgb_array"};
+        description->render_modes = modes;
+        description->num_render_modes = 1;
+    }
 }
 
 static void *rows_new(const void *of, size_t count, struct cartwheel_sink *error) {
@@ -128,6 +136,7 @@ static void break_a_rule(const char *fault, struct cartwheel_batch *batch) {
     if (strcmp(fault, "next") == 0) batch->next = batch->rows + 1;
     if (strcmp(fault, "reward") == 0) batch->rewards[batch->rows] = 7;
     if (strcmp(fault, "observation") == 0) ((float *)batch->observations[0])[batch->rows] = 7;
+    if (strcmp(fault, "room") == 0) batch->infos->grow(batch->infos, 1); /* may be there */
     if (strcmp(fault, "flag") == 0) batch->terminations[0] = 2;
 }
 
@@ -162,6 +171,13 @@ static uint32_t run(void *of, struct cartwheel_batch *batch) {
     return strcmp(fault, "status") == 0 ? 77 : CARTWHEEL_OK;
 }
 
+static uint32_t row_render(void *of, size_t row, size_t mode, struct cartwheel_frame *frame,
+                           struct cartwheel_sink *error) {
+    (void)of, (void)row, (void)mode, (void)error;
+    frame->width = SIZE_MAX / 2; /* and no height */
+    return CARTWHEEL_OK;
+}
+
 static const struct cartwheel_env envs[] = {{
     .struct_size = ENV_SIZE,
     .id = ID,
@@ -176,6 +192,7 @@ static const struct cartwheel_env envs[] = {{
     .rows_new = rows_new,
     .rows_free = rows_free,
     .run = RUN,
+    .row_render = row_render,
 }};
 
 const struct cartwheel_plugin cartwheel_plugin = {

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -210,6 +211,20 @@ def test_a_terminal_state_that_cannot_be_drawn_fails_its_row(make_envs, word):
     assert infos["_final_obs"].all()
 
 
+def test_a_frame_without_pixels_is_an_error_of_its_row(make_counter):
+    keywords = {"fault": "flat frame", "render_mode": "rgb_array", "autoreset_mode": "same_step"}
+    envs = make_counter(**keywords)
+    envs.reset(seed=1)
+    text = rf"a frame of 0 x {sys.maxsize} pixels has 0 bytes"
+    with pytest.raises(cartwheel.EnvFailedError, match=f"row 0 failed: {text}"):
+        envs.render()
+    envs.draw_final_frames([1])
+    for _ in range(2):
+        envs.step(np.ones(3, int))
+    with pytest.raises(cartwheel.EnvFailedError, match=f"row 1 failed: {text}"):
+        envs.step(np.ones(3, int))
+
+
 def test_options_that_do_not_parse_are_refused_with_the_id(make_envs):
     with pytest.raises(ValueError, match=f"^{FAULTY}: .*unknown variant `explode`"):
         make_envs(new="explode")
@@ -297,6 +312,14 @@ def test_a_flag_that_is_not_zero_is_a_true_flag(make_counter):
     envs = make_counter(fault="flag")
     envs.reset(seed=1)
     assert envs.step(np.ones(3, int))[2].view(np.uint8).tolist() == [1, 0, 0]
+
+
+def test_a_plugin_may_ask_for_room_that_is_there(make_counter):
+    envs = make_counter(fault="room")
+    envs.reset(seed=1)
+    for step in range(100):
+        infos = envs.step(np.ones(3, int))[4]
+        assert infos["steps"].tolist() == [(step + 1) % 4] * 3
 
 
 @pytest.mark.parametrize("fault", [pytest.param("reward", marks=pytest.mark.slow), "observation"])

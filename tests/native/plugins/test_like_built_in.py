@@ -6,6 +6,7 @@ import pickle
 
 import gymnasium as gym
 import numpy as np
+import pygame
 import pytest
 
 import cartwheel
@@ -69,7 +70,7 @@ def test_every_make_function_makes_it(make, env_id):
 @ID
 def test_a_single_environment_is_made_by_id(env_id):
     env = gym.make(env_id, length=3)
-    assert type(env.unwrapped) is cartwheel.NativeEnv
+    assert isinstance(env.unwrapped, cartwheel.NativeEnv)
     observation, info = env.reset(seed=1, options={"position": 0})
     assert info == {"steps": 0, "place": "wall"}
     assert observation in env.observation_space
@@ -344,6 +345,24 @@ def test_it_draws_text_and_single_environments(make_envs):
         shown = env.render()
         assert (shown if mode == "ansi" else shown.shape) == frame
         env.close()
+
+
+def test_gymnasium_shows_its_pixels_in_a_window(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame.display.quit()
+    with pytest.warns(UserWarning, match="'human' rendering"):
+        env = gym.make(CORRIDOR, render_mode="human")
+    drawn = cartwheel.NativeEnv(CORRIDOR, render_mode="rgb_array")
+    for each in (env, drawn):
+        each.reset(options={"position": 0})
+    for _ in range(3):
+        screen = pygame.surfarray.array3d(pygame.display.get_surface())
+        assert_identical(screen.transpose(1, 0, 2), drawn.render())
+        for each in (env, drawn):
+            each.step(1)
+    for each in (env, drawn):
+        each.close()
+    pygame.quit()
 
 
 def test_without_a_render_mode_it_warns_and_draws_nothing(make_envs):

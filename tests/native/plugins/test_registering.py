@@ -1,6 +1,7 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import re
 import subprocess
 from pathlib import Path
 
@@ -204,6 +205,13 @@ def test_the_page_of_an_environment_that_cannot_be_made_says_why_and_has_its_key
         cartwheel.NativeVectorEnv("test_plugin/Misfit-v0", 1, color=3)
 
 
+def test_a_default_that_is_not_json_is_not_shown(compile_counter):
+    options = r'"fault\tnone\tThe rule that is broken.\n"'
+    library = compile_counter(ID='"undocumented/Counter-v0"', OPTIONS=options)
+    (env_id,) = cartwheel.load_plugin(library)
+    assert re.search(r"  fault  –  The rule that is broken\.", page(env_id, None))
+
+
 def test_an_id_that_a_loaded_package_lacks_gets_those_that_it_has(counter):
     package = counter.partition("/")[0]
     assert f"; {package} has {counter}" in unknown(f"{package}/Maze-v7")
@@ -248,6 +256,9 @@ def test_two_plugins_may_have_one_name(compile_counter):
         ("cartwheel/Counter-v0", "the namespace cartwheel/ is that of cartwheel itself"),
         ("a b/C-v0", "a namespace consists of letters, digits, and the signs"),
         ("a/C", r"a name ends with its version, as in a/C-v0"),
+        ("a/C-v01", r"a name ends with its version, as in a/C-v0$"),
+        ("a/C-v+1", r"a name ends with its version, as in a/C-v0$"),
+        ("C-v01", "an id has a namespace, as in my_game/C-v0$"),
         ("a:b/C-v0", "a namespace consists of letters, digits, and the signs"),
         ("a.b/C-v0", "a namespace consists of letters, digits, and the signs _ -$"),
     ],
@@ -256,6 +267,12 @@ def test_ids_that_could_be_confused_are_refused(compile_counter, env_id, text):
     with pytest.raises(ValueError, match=text):
         cartwheel.load_plugin(compile_counter(ID=f'"{env_id}"'))
     assert env_id not in set(known()) - {"CartPole-v1"}
+
+
+def test_a_namespace_may_begin_with_an_underscore(compile_counter):
+    (env_id,) = cartwheel.load_plugin(compile_counter(ID='"_mine/Counter-v0"'))
+    with cartwheel.make_vec(env_id, 2) as envs:
+        assert envs.reset(seed=1)[0].tolist() == [[0], [0]]
 
 
 def test_an_id_that_the_user_registered_keeps_its_entry(compile_counter):

@@ -83,7 +83,7 @@ class GymnasiumEnv:
             ValueError: ``frame_skip`` is not an integer of at least 1.
         """
         if "frame_skip" in keywords:
-            as_integer("frame_skip", keywords["frame_skip"], 1)
+            as_integer("frame_skip", keywords["frame_skip"], 1, limit=2**32 - 1)
         level = logging.WARNING if "xml_file" in keywords else logging.INFO  # Gymnasium's files
         with logged_warnings(mujoco, level):
             env = self._make(**keywords)

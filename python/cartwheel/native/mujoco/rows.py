@@ -352,11 +352,17 @@ def convert(row: Row, name: str, value: Any) -> Any:
         return converted
     if isinstance(present, int | float):
         kind = type(present)
+        number: Any = None
         if not isinstance(value, str | bytes):
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 # `int` would cut fractions off.
-                return kind(operator.index(value) if isinstance(present, int) else value)
-        raise ValueError(f"`{name}` must be a number of type {kind.__name__}, got {shown(value)}.")
+                number = kind(operator.index(value) if isinstance(present, int) else value)
+        if number is None:
+            text = f"`{name}` must be a number of type {kind.__name__}, got {shown(value)}."
+            raise ValueError(text)
+        write(row, name, number)  # only MuJoCo knows whether it takes it
+        write(row, name, present)
+        return number
     raise ValueError(f"`{name}` is a {type(present).__name__}, which cannot be set.")
 
 
@@ -378,8 +384,10 @@ def write(row: Row, name: str, value: Any) -> None:
         return
     try:
         setattr(owner, last, value)
-    except (AttributeError, TypeError) as error:
+    except AttributeError as error:
         raise ValueError(f"`{name}` cannot be set: MuJoCo fixes it.") from error
+    except TypeError as error:
+        raise ValueError(f"`{name}` cannot be {value}: MuJoCo's type is smaller.") from error
 
 
 def write_model(row: Row, values: dict[str, Any]) -> None:

@@ -150,8 +150,12 @@ impl EnvKind {
         // SAFETY: texts, valid until the kind is freed (abi 2).
         let agents = unsafe { texts(description.agents, description.num_agents) };
         self.agents = agents.map_err(|what| self.broken(what))?;
+        let actions = self.spaces.action.leaves();
+        if actions.is_empty() {
+            return Err(self.broken("the action space has no arrays".to_owned()));
+        }
         if !description.action_floats.is_null() {
-            for (leaf, Leaf { dtype, .. }) in self.spaces.action.leaves().into_iter().enumerate() {
+            for (leaf, Leaf { dtype, .. }) in actions.into_iter().enumerate() {
                 // SAFETY: one byte for each leaf (abi 2).
                 let is_float = unsafe { description.action_floats.wrapping_add(leaf).read() } != 0;
                 if is_float && !matches!(dtype, DType::F32 | DType::F64) {

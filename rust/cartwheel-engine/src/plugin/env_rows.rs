@@ -331,7 +331,7 @@ impl EnvRows {
         }
         let bytes = Vec::from(bytes);
         let expected = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(3));
-        if expected != Some(bytes.len()) {
+        if expected != Some(bytes.len()) || bytes.is_empty() {
             let got = bytes.len();
             return Err(format!("a frame of {height} x {width} pixels has {got} bytes"));
         }

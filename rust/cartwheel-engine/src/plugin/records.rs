@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::info::{InfoReader, RecordKind};
+use crate::info::{InfoReader, RecordKind, Value};
 
 /// Checks the records of `stream` from offset `from` on: their rows are within `rows`, in order, one
-/// record each.
+/// record each, and infos are dictionaries.
 ///
 /// # Errors
 ///
@@ -25,6 +25,9 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
                 "an info record of row {row} at byte {at}, expected {next}..{}",
                 rows.end
             ));
+        }
+        if record.kind == RecordKind::Whole && !matches!(reader.value(), Ok(Value::Dict(_))) {
+            return Err(format!("an info record at byte {at} that is not a dictionary"));
         }
         next = record.row + 1;
         reader = InfoReader::new(stream, record.end);

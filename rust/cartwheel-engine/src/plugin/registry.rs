@@ -77,7 +77,7 @@ fn check(id: &str, source: &str) -> Result<(), Error> {
     if has_version(name) {
         return Ok(());
     }
-    bad(format!("a name ends with its version, as in {id}-v0"))
+    bad(format!("a name ends with its version, as in {}", with_version(id)))
 }
 
 /// Whether a part of an id has only letters, digits and a few signs.
@@ -86,17 +86,27 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(allowed)
 }
 
+/// Whether a name ends with a version as Gymnasium's registry writes it: of `v01` it makes `v1`.
 fn has_version(name: &str) -> bool {
     let version = name.rsplit_once("-v").filter(|(name, _)| is_word(name));
-    version.is_some_and(|(_, version)| version.parse::<u32>().is_ok())
+    version
+        .is_some_and(|(_, text)| text.parse().is_ok_and(|number: u32| number.to_string() == text))
+}
+
+/// The id with its version, or with `v0`.
+fn with_version(id: &str) -> String {
+    if has_version(id) {
+        return id.to_owned();
+    }
+    let wrong = id.rsplit_once("-v").filter(|(_, text)| !text.contains(char::is_alphabetic));
+    format!("{}-v0", wrong.map_or(id, |(name, _)| name))
 }
 
 /// The id with the package of `source` as its namespace, if that is a module, and with a version.
 fn with_namespace(id: &str, source: &str) -> String {
     let is_module = !source.is_empty() && source.split('.').all(is_identifier);
     let package = source.split('.').next().filter(|_| is_module).unwrap_or("my_game");
-    let version = if has_version(id) { "" } else { "-v0" };
-    format!("{package}/{id}{version}")
+    format!("{package}/{}", with_version(id))
 }
 
 fn is_identifier(text: &str) -> bool {

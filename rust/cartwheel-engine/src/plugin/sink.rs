@@ -84,7 +84,7 @@ impl Bytes {
     }
 }
 
-/// [`Sink::grow`]: the vector at least doubles, and its new bytes are zeros.
+/// [`Sink::grow`]: the vector at least doubles, unless it has the room, and its new bytes are zeros.
 unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
     let lent: *mut SinkGuard = with_exposed_provenance_mut(sink.addr());
     // SAFETY: the host lends only sinks that are the first field of a `SinkGuard`, which lives until the
@@ -92,8 +92,11 @@ unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
     let lent = unsafe { &mut *lent };
     // SAFETY: the vector is borrowed by `lend`, which uses it again when the call has returned.
     let room = unsafe { &mut *lent.room };
-    let needed = lent.sink.len.saturating_add(additional).max(2 * room.len()).max(64);
-    room.resize(needed, 0); // ends the process where there is no memory
+    let needed = lent.sink.len.saturating_add(additional);
+    if needed > room.len() {
+        let len = needed.max(2 * room.len()).max(64);
+        room.resize(len, 0); // ends the process where there is no memory
+    }
     lent.sink.bytes = room.as_mut_ptr();
     lent.sink.capacity = room.len();
 }

@@ -7,10 +7,11 @@ use cartwheel_core::{DType, Leaf};
 
 use super::text::text;
 
-/// Most nodes of a space, most dimensions of a leaf, and most levels of spaces within spaces: more are
-/// a mistake in a table.
+/// Most nodes of a space, most dimensions of a leaf, most elements of a `MultiDiscrete`, each of which
+/// takes memory here, and most levels of spaces within spaces: more are a mistake in a table.
 const MAX_NODES: usize = 1 << 16;
 const MAX_DIMENSIONS: usize = 32;
+const MAX_ELEMENTS: usize = 1 << 20;
 const DEEPEST: usize = 32;
 
 /// The space with these nodes.
@@ -110,6 +111,12 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
         // SAFETY: as the caller promises.
         return unsafe { text_space(node, &shape) };
     }
+    if node.kind == abi::DISCRETE && !shape.is_empty() {
+        return Err(format!("has a Discrete of shape {shape:?}"));
+    }
+    if node.kind == abi::MULTI_DISCRETE && elements > MAX_ELEMENTS {
+        return Err(format!("has a MultiDiscrete of {elements} elements, above {MAX_ELEMENTS}"));
+    }
     let shared = node.bounds == 1 && (elements != 1 || shape.is_empty());
     if (node.bounds != elements && node.bounds != 1) || node.low.is_null() || node.high.is_null() {
         let bounds = node.bounds;
@@ -127,8 +134,7 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
     let (starts, counts) = counted(&integers(&low, elements), &integers(&high, elements))
         .ok_or_else(|| format!("has a {kind} without values, or with more than 2^63"))?;
     Ok(match (node.kind, starts.as_slice(), counts.as_slice()) {
-        (abi::DISCRETE, &[start], &[n]) if shape.is_empty() => Space::Discrete { n, start },
-        (abi::DISCRETE, ..) => return Err(format!("has a Discrete of shape {shape:?}")),
+        (abi::DISCRETE, &[start], &[n]) => Space::Discrete { n, start },
         _ => Space::MultiDiscrete { shape, counts, starts },
     })
 }

@@ -159,7 +159,7 @@ impl ListedOption {
         let mut parts = line.splitn(3, '\t').map(str::to_owned);
         Self {
             name: parts.next().unwrap_or_default(),
-            default: parts.next().filter(|default| !default.is_empty()),
+            default: parts.next().filter(|json| serde_json::from_str::<Value>(json).is_ok()),
             text: parts.next().unwrap_or_default(),
         }
     }

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_engine::plugin::{EnvTable, ListedOption, all, find};
+use cartwheel_engine::plugin::{BUILT_IN, EnvTable, ListedOption, all, find};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
@@ -20,7 +20,9 @@ pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
         let defaults = table.default_options().to_owned();
         (table.id().to_owned(), limit, table.reward_threshold(), defaults)
     };
-    let is_listed = |table: &Arc<EnvTable>| !table.id().starts_with('_');
+    // The environment of `cartwheel.mujoco` is not: it is made of a model, not by its id.
+    let is_listed =
+        |table: &Arc<EnvTable>| table.source() != BUILT_IN || !table.id().starts_with('_');
     all().into_iter().filter(is_listed).map(entry).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Steps of rows with external rewards, which a callable of Python computes: they have two halves.
 
-use cartwheel_engine::Call;
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::native::{ExternalInfo, ExternalRewards};
 use cartwheel_engine::pool::Received;
 use cartwheel_engine::space::DType;
+use cartwheel_engine::{Call, PhaseTag};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,7 +15,7 @@ use crate::array::dtype::from_descr;
 use crate::array::{as_array, as_contiguous, as_flags, copied_flags, copy_bytes, copy_numbers};
 use crate::pool::State;
 use crate::pool::actions::Checked;
-use crate::pool::batch::Outputs;
+use crate::pool::batch::{Outputs, of_batch};
 
 /// Rewards, terminations and truncations of all rows, and infos with their names.
 type Computed<'py> =
@@ -58,6 +58,15 @@ impl RewardFunction {
     pub(super) fn last_call(function: Option<&Self>) -> Call {
         if function.is_some() { Call::Settle } else { Call::Step }
     }
+}
+
+/// Which rows were stepped, as truth values: after the first half of a step, rows are in the phases that
+/// they had before it, unless they failed.
+fn stepped(lease: &Lease) -> Vec<u8> {
+    let layout = lease.layout();
+    let mut phases = vec![0; layout.rows()];
+    lease.read(layout.phases_offset() + lease.first(), &mut phases);
+    phases.into_iter().map(|phase| u8::from(phase == PhaseTag::Running as u8)).collect()
 }
 
 /// An info from its array, whose first axis are the rows.
@@ -108,12 +117,13 @@ impl State {
         let Some(function) = &mut self.reward_function else { return Ok(()) };
         let (callable, actions) = (function.callable.clone_ref(py), function.actions.take());
         let before = PyBytes::new(py, &function.before);
+        let stepped = PyBytes::new(py, &stepped(of_batch(received.lease.as_ref())?));
         let (step, show) =
             (Some(Call::Step), |outputs: Outputs<'_>| Ok(outputs.observations.unbind()));
         let observations = self.collect_or_drop(py, step, received, show)?;
         let posted = callable
             .bind(py)
-            .call1((before, actions, observations))
+            .call1((before, actions, observations, stepped))
             .and_then(|rewards| rewards.extract::<Computed<'_>>())
             .and_then(|computed| self.post_rewards(py, &computed));
         let explain = |error| self.callbacks.explain(py, error, Call::Settle, calling);

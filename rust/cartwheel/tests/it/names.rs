@@ -1,9 +1,9 @@
-//! Names that are words of Rust, dictionaries of many keys, and numbers that a type cannot hold.
+//! Names that are words of Rust, dictionaries of many keys, and numbers that a type or JSON cannot hold.
 
 use std::sync::Arc;
 
 use cartwheel::testing::check_env;
-use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
+use cartwheel::{Env, EnvOptions, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_abi as abi;
 
 use crate::support::{HostKind, HostRows, find, shown, shown_info};
@@ -18,6 +18,10 @@ cartwheel::options! {
         pair: [f32; 2] = [0.0, 1.0],
         /// One, or none.
         maybe: Option<f32>,
+        /// Without a limit by default.
+        limit: f64 = f64::INFINITY,
+        /// The same for the second of two.
+        limits: [f32; 2] = [0.0, f32::INFINITY],
     }
 }
 
@@ -128,6 +132,14 @@ fn words_of_rust_are_names_without_a_prefix() {
 #[test]
 fn the_test_kit_knows_the_names() {
     check_env::<Words>(Options::default()).unwrap();
+}
+
+#[test]
+fn a_default_that_json_cannot_hold_is_not_described() {
+    let docs = Options::describe();
+    let default = |name| docs.iter().find(|doc| doc.name == name).unwrap().default.as_deref();
+    assert_eq!([default("limit"), default("limits")], [None; 2]);
+    assert_eq!([default("maybe"), default("pair")], [Some("null"), Some("[0.0,1.0]")]);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::ptr::{null, null_mut};
 use std::slice::from_raw_parts;
 
 use cartwheel_abi::{
-    BOX, Batch, DICT, DISCRETE, Description, Env, FAILED, FLOAT32, INT64, LEAVE, MAJOR, MINOR, OK,
-    PANICKED, Plugin, Sink, Space, TUPLE,
+    BOX, Batch, DICT, DISCRETE, Description, Env, FAILED, FLOAT32, INT64, LEAVE, MAJOR, MINOR,
+    MULTI_DISCRETE, OK, PANICKED, Plugin, Sink, Space, TUPLE,
 };
 
 /// A static table.
@@ -50,6 +50,12 @@ static UNTYPED: Table<[Space; 1]> = Table([leaf(BOX, 9, 1)]);
 static TOO_LONG: Table<[usize; 2]> = Table([usize::MAX, 3]);
 static ENDLESS: Table<[Space; 1]> =
     Table([Space { dimensions: 2, shape: &raw const TOO_LONG.0[0], ..leaf(BOX, INT64, 1) }]);
+static LONG: Table<[usize; 1]> = Table([1 << 40]);
+static ROW: Table<[Space; 1]> =
+    Table([Space { dimensions: 1, shape: &raw const LONG.0[0], ..leaf(DISCRETE, INT64, 1) }]);
+static CROWD: Table<[Space; 1]> =
+    Table([Space { dimensions: 1, shape: &raw const LONG.0[0], ..leaf(MULTI_DISCRETE, INT64, 1) }]);
+static EMPTY: Table<[Space; 1]> = Table([leaf(TUPLE, INT64, 0)]);
 static UNBOUND: Table<[Space; 1]> = Table([leaf(BOX, INT64, 5)]);
 static TWICE: Table<[Space; 2]> = Table([leaf(DISCRETE, INT64, 1), leaf(DISCRETE, INT64, 1)]);
 
@@ -61,6 +67,7 @@ const FAULTS: &[&str] = &[
     "row",
     "order",
     "kind",
+    "number",
     "length",
     "sink",
     "failed",
@@ -73,6 +80,9 @@ const FAULTS: &[&str] = &[
     "unknown",
     "untyped",
     "endless",
+    "long",
+    "crowded",
+    "actionless",
     "unbound",
     "twice",
     "floats",
@@ -113,12 +123,15 @@ unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Descri
         "unknown" => &UNKNOWN.0,
         "untyped" => &UNTYPED.0,
         "endless" => &ENDLESS.0,
+        "long" => &ROW.0,
+        "crowded" => &CROWD.0,
         "unbound" => &UNBOUND.0,
         "twice" => &TWICE.0,
         _ => &NUMBER.0,
     };
     (description.observation, description.observation_nodes) = (nodes.as_ptr(), nodes.len());
-    (description.action, description.action_nodes) = (NUMBER.0.as_ptr(), 1);
+    let actions: &'static [Space] = if fault == "actionless" { &EMPTY.0 } else { &NUMBER.0 };
+    (description.action, description.action_nodes) = (actions.as_ptr(), actions.len());
     if fault == "nameless agents" {
         description.num_agents = 2;
     }
@@ -197,6 +210,7 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
         "row" => infos(&record(0, row + 1000, 0)),
         "order" => infos(&[record(0, row + 1, 0), record(0, row, 0)].concat()),
         "kind" => infos(&record(2, row, 0)),
+        "number" => infos(&[record(1, row, 1), vec![0]].concat()),
         "length" => infos(&record(0, row, 1000)),
         // SAFETY: the host's sink.
         "sink" => unsafe { (*batch.infos).len = usize::MAX },

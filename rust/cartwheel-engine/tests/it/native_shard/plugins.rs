@@ -119,15 +119,19 @@ fn an_id_belongs_to_one_table_and_the_same_table_may_be_registered_again() {
 
 #[test]
 fn ids_have_a_namespace_of_their_own_and_a_version() {
-    static BAD: [Table<[Env; 1]>; 4] = [
+    static BAD: [Table<[Env; 1]>; 6] = [
         Table([env(c"Rows-v0")]),
         Table([env(c"cartwheel/Rows-v0")]),
         Table([env(c"hostile/Rows")]),
+        Table([env(c"hostile/Rows-v01")]),
+        Table([env(c"hostile/Rows-v+1")]),
         Table([env(c"host ile/Rows-v0")]),
     ];
     let texts = [
         "a namespace, as in hostile/Rows-v0",
         "that of cartwheel itself",
+        "ends with its version, as in hostile/Rows-v0",
+        "ends with its version, as in hostile/Rows-v0",
         "ends with its version, as in hostile/Rows-v0",
         "consists of",
     ];
@@ -146,6 +150,9 @@ fn spaces_that_are_no_spaces_are_refused() {
         ("unknown", "has a node of the unknown kind 77"),
         ("untyped", "has the element type 9"),
         ("endless", "which no memory holds"),
+        ("long", "has a Discrete of shape [1099511627776]"),
+        ("crowded", "has a MultiDiscrete of 1099511627776 elements, above 1048576"),
+        ("actionless", "the action space has no arrays"),
         ("unbound", "has a Box of 1 elements with 5 bounds"),
         ("twice", "has 1 nodes behind its end"),
     ] {
@@ -189,6 +196,7 @@ fn a_call_that_breaks_the_contract_fails_its_rows_and_the_pool_can_be_closed() {
         ("row", "an info record of row 1000 at byte 0, expected 0..3"),
         ("order", "an info record of row 0 at byte 11, expected 2..3"),
         ("kind", "an info record of kind Opaque at byte 0"),
+        ("number", "an info record at byte 0 that is not a dictionary"),
         ("length", "malformed info stream"),
         ("sink", "has the length 18446744073709551615"),
     ] {
