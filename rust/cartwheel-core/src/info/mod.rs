@@ -14,12 +14,10 @@
 //! Numbers are little-endian and unaligned. The stream stays on one machine; the byte order is
 //! fixed so that it can be tested byte by byte.
 
-mod buffer;
 mod format;
 mod reader;
 mod writer;
 
-pub use buffer::Buffer;
 pub use format::{DEEPEST, RecordKind};
 pub use reader::{InfoEntry, InfoReader, Record, Value};
-pub use writer::{InfoWriter, RecordAt};
+pub use writer::{Buffer, InfoWriter, RecordAt};

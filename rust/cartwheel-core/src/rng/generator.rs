@@ -4,7 +4,6 @@ use std::convert::Infallible;
 
 use cartwheel_abi::RandomStream;
 
-use super::entropy::entropy;
 use super::pcg64::{Pcg64, Pcg64State};
 use super::seed_sequence::SeedSequence;
 use crate::error::Error;
@@ -127,6 +126,17 @@ impl rand_core::TryRng for Rng {
         }
         Ok(())
     }
+}
+
+/// 128 bits of the operating system's entropy: the meaning of a seed of `None`.
+///
+/// # Errors
+///
+/// [`Error::NoEntropy`] when the system has none.
+pub fn entropy() -> Result<u128, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::NoEntropy(error.to_string()))?;
+    Ok(u128::from_le_bytes(bytes))
 }
 
 /// Converts a draw that is below a length to an index.

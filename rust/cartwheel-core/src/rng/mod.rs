@@ -21,17 +21,14 @@
 //! Tsang (2000). NumPy 1.26 and 2.4 draw the same numbers.
 
 mod choice;
-mod entropy;
 mod generator;
 mod integers;
 mod normal;
 mod pcg64;
 mod seed_sequence;
-mod shuffle;
 mod ziggurat;
 
-pub use entropy::entropy;
-pub use generator::Rng;
+pub use generator::{Rng, entropy};
 pub use integers::{Integer, IntegerRange};
 pub use pcg64::Pcg64State;
 pub use seed_sequence::SeedSequence;

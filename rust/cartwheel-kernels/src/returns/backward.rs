@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use super::error::Error;
 use super::float::Float;
-use super::row::Row;
 use super::split::{EnvSlice, split};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Row, Step, Sweep};
 use crate::simd::{self, Loops};
 use crate::threads::compute_each;
 

@@ -3,9 +3,8 @@
 use super::backward::Backward;
 use super::error::Error;
 use super::float::{Float, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Step, Sweep, Transitions};
 use super::time_major::TimeMajor;
-use super::transitions::Transitions;
 
 /// Writes, for each row, the discounted sum of the rewards from that row to the end of its episode.
 ///

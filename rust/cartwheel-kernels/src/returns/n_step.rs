@@ -4,11 +4,9 @@ use std::num::NonZero;
 
 use super::error::Error;
 use super::float::{Float, only_if};
-use super::row::Row;
 use super::split::split;
-use super::sweep::{Step, Sweep};
+use super::sweep::{Row, Step, Sweep, Transitions};
 use super::time_major::TimeMajor;
-use super::transitions::Transitions;
 use crate::threads::compute_each;
 
 /// Writes n-step returns, the discount of the value that follows each, and its number of steps.

@@ -4,7 +4,7 @@ use cartwheel_core::AutoresetMode;
 
 use super::error::Error;
 use super::flags::{Bootstrap, Flags};
-use super::restart::Restart;
+use super::rows::Restart;
 use super::time_major::{TimeMajor, check_count};
 
 /// Values of final observations, one for each listed row.

@@ -1,15 +1,32 @@
-//! Checked transitions, step by step, as the loops of all estimators use them.
+//! The transitions of a rollout, the input of every estimator: checked, and step by step for the loops.
 
+use std::num::NonZero;
 use std::ops::Range;
 
 use super::error::Error;
-use super::flags::{Flags, Stops};
+use super::flags::{Bootstrap, Flags, Stops};
 use super::float::Float;
 use super::per_step::{PerStep, Steps};
-use super::row::Row;
 use super::split;
 use super::time_major::{TimeMajor, check_count};
-use super::transitions::Transitions;
+
+/// Rewards and flags of a rollout, all `[steps, num_envs]`, and the settings of the sums.
+#[derive(Debug, Clone, Copy)]
+pub struct Transitions<'a, F> {
+    /// The reward of each step.
+    pub rewards: TimeMajor<'a, F>,
+    /// Ends of episodes.
+    pub flags: Flags<'a>,
+    /// Rows that are transitions, as [`valid_mask`](super::valid_mask()) writes them; `None`: all.
+    /// Other rows may hold anything, in every array.
+    pub valid: Option<TimeMajor<'a, u8>>,
+    /// The discount.
+    pub gamma: PerStep<'a, F>,
+    /// At which ends of episodes the value of the last observation is bootstrapped.
+    pub bootstrap: Bootstrap,
+    /// Number of threads; `None`: as many as pay. The result does not depend on it.
+    pub num_threads: Option<NonZero<usize>>,
+}
 
 /// Transitions whose arrays agree in shape and whose discounts are in range.
 #[derive(Debug)]
@@ -151,5 +168,50 @@ fn read_rows(
             stops.bootstraps(terminated[i], truncated[i]),
             ((terminated[i] | truncated[i]) == 0) & (following[i] != 0),
         );
+    }
+}
+
+/// Selection of the values of a row.
+///
+/// The loops select by these bits. One byte for all questions keeps the loops vectorized; separate
+/// arrays of flags do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Row(u8);
+
+const VALID: u8 = 1;
+const BOOTSTRAPS: u8 = 2;
+const GOES_ON: u8 = 4;
+
+impl Row {
+    /// A row that is `valid`, or not; that `bootstraps` the value of its next observation, or not;
+    /// and whose episode `goes_on` in a valid row of the next step, or not.
+    #[inline]
+    pub(super) fn new(valid: bool, bootstraps: bool, goes_on: bool) -> Self {
+        let bit = |flag: bool, bit: u8| u8::from(flag) * bit;
+        Self(bit(valid, VALID) | bit(bootstraps, BOOTSTRAPS) | bit(goes_on, GOES_ON))
+    }
+
+    /// Whether the row is a transition.
+    #[inline]
+    pub(super) fn valid(self) -> bool {
+        self.0 & VALID != 0
+    }
+
+    /// Whether the row bootstraps the value of its next observation.
+    #[inline]
+    pub(super) fn bootstraps(self) -> bool {
+        self.0 & BOOTSTRAPS != 0
+    }
+
+    /// Whether the results of the next row belong to the same episode.
+    #[inline]
+    pub(super) fn goes_on(self) -> bool {
+        self.0 & GOES_ON != 0
+    }
+
+    /// Whether the row is the last one of its episode in the rollout, and bootstraps.
+    #[inline]
+    pub(super) fn ends_in_value(self) -> bool {
+        self.0 & (BOOTSTRAPS | GOES_ON) == BOOTSTRAPS
     }
 }

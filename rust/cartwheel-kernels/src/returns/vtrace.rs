@@ -4,9 +4,8 @@ use super::backward::Backward;
 use super::error::Error;
 use super::float::{Float, capped, only_if};
 use super::per_step::PerStep;
-use super::sweep::{Step, Sweep};
+use super::sweep::{Step, Sweep, Transitions};
 use super::time_major::TimeMajor;
-use super::transitions::Transitions;
 
 /// The limits of V-trace's importance ratios, and the decay of its traces.
 #[derive(Debug, Clone, Copy)]

@@ -263,8 +263,7 @@ mod avx2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{RESET, TRANSITION};
-    use super::super::places::is_stepped;
+    use super::super::places::{RESET, TRANSITION, is_stepped};
     use super::*;
 
     #[test]

@@ -1,8 +1,7 @@
 //! Metrics of the running episodes, in every step, and of those that have ended.
 
 use super::finished::{Archive, Finished, Flags};
-use super::kind::RESET;
-use super::places::{At, Places, StepResults};
+use super::places::{At, Places, RESET, StepResults};
 use super::running::Running;
 
 /// Reports of environments about episodes, in any step and in the present one.

@@ -1,8 +1,7 @@
 //! The last frames of each environment, side by side.
 
 use super::bits::each_set;
-use super::kind::{FAILED, RESET};
-use super::places::{EndedPlaces, Places, is_stepped};
+use super::places::{EndedPlaces, FAILED, Places, RESET, is_stepped};
 use super::slot::Slot;
 
 /// The contents of an episode's stack before its first frame.
@@ -291,7 +290,7 @@ fn interleave<B: Slot<u8>, const BYTES: usize, const DEPTH: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{SHOWN, TRANSITION};
+    use super::super::places::{SHOWN, TRANSITION};
     use super::*;
 
     /// The value of a byte that is never written.

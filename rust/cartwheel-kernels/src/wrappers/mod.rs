@@ -11,7 +11,6 @@ mod compress;
 mod episode_metrics;
 mod finished;
 mod frame_stack;
-mod kind;
 mod moments;
 mod observation_normalizer;
 mod places;
@@ -26,10 +25,12 @@ pub use compress::{gather, num_kept, scatter};
 pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished, Flags};
 pub use frame_stack::{FrameStack, Padding};
-pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;
-pub use places::{At, EndedPlaces, NoSuchRow, Places, StepResults, existing_rows, is_stepped};
+pub use places::{
+    At, EndedPlaces, FAILED, INCOMPLETE, NoSuchRow, Places, RESET, SHOWN, StepResults, TRANSITION,
+    existing_rows, is_stepped,
+};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
 pub use running::{Ends, Running};

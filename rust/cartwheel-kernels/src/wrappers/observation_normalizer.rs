@@ -2,9 +2,8 @@
 
 use cartwheel_core::AutoresetMode;
 
-use super::kind::{FAILED, RESET, SHOWN};
 use super::moments::Moments;
-use super::places::{EndedPlaces, Places, is_stepped};
+use super::places::{EndedPlaces, FAILED, Places, RESET, SHOWN, is_stepped};
 use super::slot::Slot;
 use crate::simd::{self, Loops};
 
@@ -264,7 +263,7 @@ fn write<T: Copy + Into<f64>, R: Room>(numbers: &[T], mean: &[f64], scale: &[f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::TRANSITION;
+    use super::super::places::TRANSITION;
     use super::*;
 
     /// Normalizes a batch of all rows and returns the final observations.

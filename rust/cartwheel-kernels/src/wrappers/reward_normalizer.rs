@@ -1,9 +1,8 @@
 //! Rewards divided by the deviation of the discounted return.
 
 use super::compress::num_kept;
-use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::{Distances, Moments};
-use super::places::{Places, StepResults, is_stepped};
+use super::places::{Places, RESET, SHOWN, StepResults, TRANSITION, is_stepped};
 use super::slot::Slot;
 use crate::simd::{self, Loops};
 
@@ -149,7 +148,7 @@ impl<S: Slot<f64>> Loops for Scaled<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{FAILED, INCOMPLETE};
+    use super::super::places::{FAILED, INCOMPLETE};
     use super::*;
 
     /// Kinds, rewards, ends, and the returns afterwards.

@@ -2,8 +2,7 @@
 
 use cartwheel_core::AutoresetMode;
 
-use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
-use super::places::{NoSuchRow, check_rows, index};
+use super::places::{FAILED, INCOMPLETE, NoSuchRow, RESET, SHOWN, TRANSITION, check_rows, index};
 use crate::simd::{self, Loops};
 
 /// The last step of the row ended its episode, and the row has not begun another one.

@@ -1,8 +1,7 @@
 //! The sums of the running episodes of all rows.
 
 use super::bits::each_set;
-use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
-use super::places::{At, Places, StepResults};
+use super::places::{At, FAILED, INCOMPLETE, Places, RESET, StepResults, TRANSITION};
 use super::slot::Slot;
 use crate::simd::{self, Loops};
 
@@ -299,7 +298,7 @@ impl Loops for Added<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::SHOWN;
+    use super::super::places::SHOWN;
     use super::*;
 
     fn step(running: &mut Running, rows: Option<&[usize]>, kinds: &[u8], over: &[u8]) -> Ends {

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::kind::RESET;
-use super::places::{At, Places, StepResults};
+use super::places::{At, Places, RESET, StepResults};
 use super::running::{Ends, Running};
 
 /// Returns, lengths and durations of episodes. Times are seconds from any beginning.
