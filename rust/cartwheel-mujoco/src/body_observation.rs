@@ -1,4 +1,5 @@
-//! The observations of `Humanoid` and `HumanoidStandup`: positions, velocities, and arrays of the bodies.
+//! The observations of `Humanoid` and `HumanoidStandup`, and the keywords that choose their parts:
+//! positions, velocities, and arrays of the bodies.
 
 use cartwheel::Error;
 
@@ -51,6 +52,46 @@ impl Parts {
         }
     }
 }
+
+/// Makes the keywords of an environment: its own ones, and those that choose the parts of its
+/// observations.
+macro_rules! body_options {
+    ($($own:tt)*) => {
+        use $crate::body_observation::Parts;
+        use $crate::options::Fixed;
+
+        $crate::options::options! {
+            $($own)*
+            /// Whether observations are without the position in the plane.
+            _exclude_current_positions_from_observation =
+                exclude_current_positions_from_observation: Fixed<bool> = true,
+            /// Whether observations have the inertias of the bodies.
+            _include_cinert_in_observation = include_cinert_in_observation: Fixed<bool> = true,
+            /// Whether observations have the velocities of the bodies.
+            _include_cvel_in_observation = include_cvel_in_observation: Fixed<bool> = true,
+            /// Whether observations have the forces of the actuators.
+            _include_qfrc_actuator_in_observation =
+                include_qfrc_actuator_in_observation: Fixed<bool> = true,
+            /// Whether observations have the contact forces.
+            _include_cfrc_ext_in_observation = include_cfrc_ext_in_observation: Fixed<bool> = true,
+        }
+
+        impl Options {
+            /// The parts of an observation.
+            fn parts(&self) -> Parts {
+                Parts {
+                    positions: !*self.exclude_current_positions_from_observation,
+                    cinert: *self.include_cinert_in_observation,
+                    cvel: *self.include_cvel_in_observation,
+                    qfrc_actuator: *self.include_qfrc_actuator_in_observation,
+                    cfrc_ext: *self.include_cfrc_ext_in_observation,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use body_options;
 
 /// Refuses models that are not bodies with a free joint.
 ///

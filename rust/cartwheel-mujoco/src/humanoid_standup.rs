@@ -12,17 +12,17 @@
 use cartwheel::{Error, Failure, FloatsRef};
 use cartwheel_envs::numeric::clip;
 
-use crate::body_observation::{Parts, check_body};
+use crate::body_observation::{body_options, check_body};
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::sum_of_squares;
 use crate::observation::Observation;
-use crate::options::{Fixed, NoiseScale, Range, options};
+use crate::options::{NoiseScale, Range};
 use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
-options! {
+body_options! {
     /// Weight of the reward for the height, which Gymnasium keeps and does not use.
     _uph_cost_weight = uph_cost_weight: PythonNumber = 1_i64,
     /// Cost of the sum of squared controls.
@@ -33,31 +33,6 @@ options! {
     _impact_cost_range = impact_cost_range: Range = (f64::NEG_INFINITY, 10.0),
     /// Scale of the noise of initial positions (uniform) and velocities (uniform).
     _reset_noise_scale = reset_noise_scale: NoiseScale = 1e-2,
-    /// Whether observations are without the position in the plane.
-    _exclude_current_positions_from_observation =
-        exclude_current_positions_from_observation: Fixed<bool> = true,
-    /// Whether observations have the inertias of the bodies.
-    _include_cinert_in_observation = include_cinert_in_observation: Fixed<bool> = true,
-    /// Whether observations have the velocities of the bodies.
-    _include_cvel_in_observation = include_cvel_in_observation: Fixed<bool> = true,
-    /// Whether observations have the forces of the actuators.
-    _include_qfrc_actuator_in_observation =
-        include_qfrc_actuator_in_observation: Fixed<bool> = true,
-    /// Whether observations have the contact forces.
-    _include_cfrc_ext_in_observation = include_cfrc_ext_in_observation: Fixed<bool> = true,
-}
-
-impl Options {
-    /// The parts of an observation.
-    fn parts(&self) -> Parts {
-        Parts {
-            positions: !*self.exclude_current_positions_from_observation,
-            cinert: *self.include_cinert_in_observation,
-            cvel: *self.include_cvel_in_observation,
-            qfrc_actuator: *self.include_qfrc_actuator_in_observation,
-            cfrc_ext: *self.include_cfrc_ext_in_observation,
-        }
-    }
 }
 
 info! {
