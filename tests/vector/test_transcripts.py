@@ -7,7 +7,6 @@ actions are always ``[1, 2]``.
 import numpy as np
 import pytest
 
-import cartwheel
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
@@ -135,23 +134,6 @@ def test_a_frozen_row_repeats_its_last_frame_until_it_is_reset(build_everywhere,
     check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
 
 
-def test_stepping_a_row_that_is_over_is_refused_before_anything_is_stepped(build_everywhere):
-    envs = build_everywhere(transcripts(3, 2, 2), autoreset_mode="Disabled")
-    actions = np.array([1, 2, 3])
-    envs.reset()
-    envs.step(actions)
-    envs.step(actions)
-    for _ in range(2):
-        with pytest.raises(cartwheel.EpisodeOverError, match=r"1\D+2") as refusal:
-            envs.step(actions)
-        assert isinstance(refusal.value, AssertionError)
-        assert envs.get_attr("t") == (2, 2, 2)
-    obs, infos = envs.reset(options={"reset_mask": flags(F, T, T)})
-    assert_identical((obs, infos), (observations(2, 0, 0), resets(0, 2, 2, options="{}")))
-    obs, _rewards, terminations, _truncations, _infos = envs.step(actions)
-    assert_identical((obs, terminations), (observations(3, 1, 1), flags(T, F, F)))
-
-
 def test_next_step_with_a_mask_leaves_the_pending_resets_of_other_rows(build_everywhere):
     envs = build_two(build_everywhere, truncates=False, autoreset_mode="NextStep")
     envs.reset()
@@ -247,28 +229,3 @@ def test_modes_have_four_spellings(build_any, mode):
         assert envs.autoreset_mode is mode
         assert envs.metadata["autoreset_mode"] is mode
         envs.close()
-
-
-def test_a_refused_step_leaves_nothing_pending(build):
-    envs = build(transcripts(1, 9), autoreset_mode="Disabled")
-    envs.reset()
-    envs.step(ACTIONS)
-    with pytest.raises(cartwheel.EpisodeOverError):
-        envs.step_async(ACTIONS)
-    assert envs.get_attr("t") == (1, 1)
-    options = {"reset_mask": flags(T, F)}
-    assert_reset(envs.reset(options=options), obs=[0, 1], infos=resets(2, 0, options="{}"))
-    envs.step_async(ACTIONS)
-    assert_frame(envs.step_wait(), obs=[1, 2], rewards=[1, 2], over=[T, F], infos=steps(1, 2))
-
-
-def test_all_rows_may_be_over_at_once(build_everywhere):
-    envs = build_everywhere(transcripts(2, 2), autoreset_mode="Disabled", on_done="freeze")
-    envs.reset()
-    envs.step(ACTIONS)
-    assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[1, 2], over=[T, T], infos=steps(2, 2))
-    for _ in range(3):
-        assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[0, 0], over=[T, T], infos={})
-    options = {"reset_mask": flags(T, T)}
-    assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(2, 2, options="{}"))
-    assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
