@@ -202,11 +202,11 @@ def has_text(space: Space[Any]) -> bool:
 
 def with_text_arrays(space: Space[Any], batch: Any) -> Any:
     """Returns a batch whose texts, tuples of strings, are arrays of objects."""
-    if isinstance(space, Dict):
-        return {key: with_text_arrays(part, batch[key]) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple(with_text_arrays(*pair) for pair in zip(space.spaces, batch, strict=True))
-    return np.array(batch, object) if isinstance(space, Text) else batch
+
+    def with_array(space: Space[Any], part: Any) -> Any:
+        return np.array(part, object) if isinstance(space, Text) else part
+
+    return each(with_array, space, batch)
 
 
 def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Text, Tuple
+from gymnasium.spaces import Dict, Space, Text, Tuple
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from cartwheel._internal.nested import ARRAY_SPACES
 from cartwheel._internal.versions import batch_differing_spaces
 
 #: A space as nested tuples; ``rust/cartwheel-python/src/space.rs`` lists the forms.
@@ -39,8 +40,9 @@ _LEAF_DTYPES = frozenset(
 )
 #: Gymnasium's own batch functions of the known spaces. If another function is registered for a
 #: space or a subclass, the space is opaque, so that the other function is called.
-_LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
-_OWN: dict[Any, Any] = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
+_OWN: dict[Any, Any] = {
+    space: concatenate.dispatch(space) for space in (*ARRAY_SPACES, Dict, Tuple)
+}
 
 
 def _is_known(space: Any, kind: type[Any]) -> bool:
@@ -57,7 +59,7 @@ def describe(space: Any, *, native: bool = False) -> Description:
     Returns:
         Nested tuples, in the order in which Gymnasium batches the parts.
     """
-    if any(_is_known(space, kind) for kind in _LEAVES) and str(space.dtype) in _LEAF_DTYPES:
+    if any(_is_known(space, kind) for kind in ARRAY_SPACES) and str(space.dtype) in _LEAF_DTYPES:
         return ("leaf", str(space.dtype), tuple(space.shape or ()))
     if _is_known(space, Dict):
         parts = space.spaces.items()

@@ -87,19 +87,18 @@ class Chain:
         """The names of the classes of :attr:`wrappers`."""
         return [_name(wrapper) for wrapper in self.wrappers]
 
-    def methods(self, row: int, *, advises_pickle: bool = True) -> tuple[Callable[..., Any], ...]:
+    def methods(self, row: int) -> tuple[Callable[..., Any], ...]:
         """Returns ``get_state`` and ``set_state`` of the core.
 
         Args:
             row: The row, for errors.
-            advises_pickle: Whether errors name ``states="pickle"``.
 
         Raises:
             ValueError: A method is missing, or takes other arguments.
         """
         found = []
         pickle_it = ", or make the vector environment with `states='pickle'`"
-        rest = pickle_it if advises_pickle and not _is_not_whole(self.core) else ""
+        rest = "" if _is_not_whole(self.core) else pickle_it
         for name, arguments in _METHODS:
             method = getattr(self.core, name, None)
             if not callable(method):
