@@ -96,27 +96,8 @@ def gae_normalized(
     Source: the option ``finite_horizon_gae`` of the PPO baseline of S. Tao et al., "ManiSkill3"
     (2024).
 
-    Args:
-        rewards: Rewards ``[T, N]``.
-        values: Values of the observations before each step, ``[T, N]``.
-        next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
-        terminated: Flags ``[T, N]``.
-        truncated: Flags ``[T, N]``.
-        valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
-        gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        gae_lambda: Decay of the weights in [0, 1], or one for each row, ``[T, N]``.
-        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as are faster.
-        out: Arrays ``[T, N]`` for advantages and returns.
-
-    Returns:
-        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0 and
-        their value as their return.
-
-    Raises:
-        TypeError: A dtype is wrong, or two dtypes differ.
-        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
-            ``bootstrap`` is unknown, or ``out`` cannot be filled.
+    Arguments, results and errors are those of :func:`gae`; ``gae_lambda`` is the decay of the
+    weights.
     """
     rows = (rewards, terminated, truncated, valid, gamma, bootstrap, num_threads)
     return _gae(rows, values, next_values, gae_lambda, out, normalized=True)
