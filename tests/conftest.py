@@ -119,41 +119,46 @@ def pytest_collection_modifyitems(config, items):
     items[:] = chosen
 
 
-def _builder(executor):
-    built = []
+@pytest.fixture
+def closes():
+    """Returns what it is given, and closes it after the test.
 
+    It refers to each object until then: ``close`` itself must free everything.
+    """
+    with contextlib.ExitStack() as stack:
+        yield lambda made: stack.enter_context(contextlib.closing(made))
+
+
+def _builder(executor, closes):
     def build(env_fns, *args, **keywords):
-        built.append(executor(env_fns, *args, **keywords))
-        return built[-1]
+        return closes(executor(env_fns, *args, **keywords))
 
     build.executor = executor.name
-    yield build
-    for envs in built:  # references kept until here: `close` itself must free everything
-        envs.close()
+    return build
 
 
 @pytest.fixture(params=EXECUTORS, ids=str)
-def build(request):
+def build(request, closes):
     """Builds a ``VectorEnv``: inline, with threads, with processes. It is closed after the test."""
-    yield from _builder(request.param)
+    return _builder(request.param, closes)
 
 
 @pytest.fixture(params=EVERY_EXECUTOR, ids=str)
-def build_everywhere(request):
+def build_everywhere(request, closes):
     """Like ``build``, also with a single worker and with more workers than environments."""
-    yield from _builder(request.param)
+    return _builder(request.param, closes)
 
 
 @pytest.fixture(params=EVERY_KIND, ids=str)
-def build_any(request):
+def build_any(request, closes):
     """Like ``build``, and also native: all rows are copies of one of `tests.support.cases`."""
-    yield from _builder(request.param)
+    return _builder(request.param, closes)
 
 
 @pytest.fixture(params=[*EVERY_EXECUTOR, *EVERY_NATIVE], ids=str)
-def build_anywhere(request):
+def build_anywhere(request, closes):
     """Like ``build_any``, also with a single worker and with more workers than environments."""
-    yield from _builder(request.param)
+    return _builder(request.param, closes)
 
 
 @pytest.fixture(scope="module", params=EXECUTORS, ids=str)
@@ -165,21 +170,21 @@ def puppets(request):
 
 
 @pytest.fixture
-def build_native():
+def build_native(closes):
     """Like ``build_any``, but only native."""
-    yield from _builder(NATIVE)
+    return _builder(NATIVE, closes)
 
 
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
-def build_workers(request):
+def build_workers(request, closes):
     """Like ``build``, without the inline executor."""
-    yield from _builder(request.param)
+    return _builder(request.param, closes)
 
 
 @pytest.fixture
-def build_processes():
+def build_processes(closes):
     """Like ``build``, but only with processes."""
-    yield from _builder(PROCESS)
+    return _builder(PROCESS, closes)
 
 
 @pytest.fixture

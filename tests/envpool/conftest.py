@@ -10,17 +10,9 @@ from cartwheel import envpool as ours
 
 
 @pytest.fixture
-def make():
+def make(closes):
     """``envpool.make``; its pools are closed after the test."""
-    made = []
-
-    def make(*args, **keywords):
-        made.append(ours.make(*args, **keywords))
-        return made[-1]
-
-    yield make
-    for envs in made:
-        envs.close()
+    return lambda *args, **keywords: closes(ours.make(*args, **keywords))
 
 
 @pytest.fixture(scope="session")

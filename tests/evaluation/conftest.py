@@ -4,15 +4,6 @@ import pytest
 
 
 @pytest.fixture
-def build_with():
+def build_with(closes):
     """Builds vector environments that are closed after the test."""
-    opened = []
-
-    def build(builder, *args, **keywords):
-        envs = builder(*args, **keywords)
-        opened.append(envs)
-        return envs
-
-    yield build
-    for envs in opened:
-        envs.close()
+    return lambda builder, *args, **keywords: closes(builder(*args, **keywords))

@@ -43,20 +43,17 @@ BUILDERS = {
 
 
 @pytest.fixture(params=BUILDERS.values(), ids=list(BUILDERS))
-def build_any(request):
+def build_any(request, closes):
     """Builds rows and resets them; ``batch_size`` is two thirds of the rows."""
     builder, batch_size = request.param
-    built = []
 
     def build(**keywords):
-        built.append(builder(**keywords))
-        built[-1].reset(seed=1)
-        return built[-1]
+        envs = closes(builder(**keywords))
+        envs.reset(seed=1)
+        return envs
 
     build.batch_size = batch_size
-    yield build
-    for envs in built:
-        envs.close()
+    return build
 
 
 def actions(envs, size=None):

@@ -78,16 +78,13 @@ class Parts(Sender):
     ids=[f"{executor}-{num_envs}-{size}" for _, executor, num_envs, size in SETTINGS],
 )
 def test_every_part_equals_that_of_sync_vector_env(
-    env_fn, executor, num_envs, batch_size, order, mode
+    env_fn, executor, num_envs, batch_size, order, mode, closes
 ):
     env_fns = [env_fn] * num_envs
-    with contextlib.ExitStack() as stack:
-        envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
-        stack.callback(envs.close)
-        oracle = Oracle(env_fns, mode)
-        stack.callback(oracle.close)
-        envs.recv_order = order
-        received = play_in_parts(envs, oracle, results=10, sender_class=Parts)
+    envs = closes(executor(env_fns, autoreset_mode=mode, batch_size=batch_size))
+    oracle = closes(Oracle(env_fns, mode))
+    envs.recv_order = order
+    received = play_in_parts(envs, oracle, results=10, sender_class=Parts)
     assert sum((result[2] | result[3]).sum() for result in received) >= num_envs / 2
 
 

@@ -291,10 +291,8 @@ CART_POLES = [partial(gym.make, "CartPole-v1")] * 3
 
 
 @pytest.fixture
-def oracle():
-    envs = SyncVectorEnv(CART_POLES)
-    yield envs
-    envs.close()
+def oracle(closes):
+    return closes(SyncVectorEnv(CART_POLES))
 
 
 def assert_in_step(envs, oracle, seed):

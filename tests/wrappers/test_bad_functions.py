@@ -15,17 +15,13 @@ from tests.support.wrapping import D, N, S, build
 
 
 @pytest.fixture
-def pole():
-    envs = build("inline", "pole", S)
-    yield envs
-    envs.close()
+def pole(closes):
+    return closes(build("inline", "pole", S))
 
 
 @pytest.fixture
-def pendulum():
-    envs = build("inline", "pendulum", S)
-    yield envs
-    envs.close()
+def pendulum(closes):
+    return closes(build("inline", "pendulum", S))
 
 
 def untouched(envs):

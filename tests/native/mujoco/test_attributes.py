@@ -16,20 +16,16 @@ HOPPER = "Hopper-v5"
 
 
 @pytest.fixture
-def build():
+def build(closes):
     """Makes native rows and Gymnasium's, reset with the same seed; closed after the test."""
-    built = []
 
     def build(env_id=HOPPER, num_envs=3, **keywords):
-        envs = cartwheel.NativeVectorEnv(env_id, num_envs, num_workers=2, **keywords)
-        oracle = SyncVectorEnv([lambda: gym.make(env_id)] * num_envs)
-        built.extend((envs, oracle))
+        envs = closes(cartwheel.NativeVectorEnv(env_id, num_envs, num_workers=2, **keywords))
+        oracle = closes(SyncVectorEnv([lambda: gym.make(env_id)] * num_envs))
         assert_same_reset(envs, oracle, seed=2)
         return envs, oracle
 
-    yield build
-    for envs in built:
-        envs.close()
+    return build
 
 
 def unwrapped(oracle):

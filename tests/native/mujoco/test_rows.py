@@ -13,10 +13,8 @@ NAMES = ["Ant", "HalfCheetah", "Hopper", "Humanoid", "InvertedDoublePendulum", "
 
 
 @pytest.fixture(params=NAMES)
-def env(request):
-    env = gym.make(f"{request.param}-v5").unwrapped
-    yield env
-    env.close()
+def env(request, closes):
+    return closes(gym.make(f"{request.param}-v5").unwrapped)
 
 
 def at(address, length):

@@ -1,6 +1,5 @@
 """Plugins for tests: a package with an extension module in Rust, and libraries in C and C++."""
 
-import contextlib
 import importlib
 import itertools
 import json
@@ -142,14 +141,11 @@ def counter(compile_counter):
 
 
 @pytest.fixture
-def make_counter(counter):
+def make_counter(counter, closes):
     """Makes rows of ``counter.c`` on one thread; closes them after the test."""
-    with contextlib.ExitStack() as stack:
 
-        def make_counter(num_envs=3, **keywords):
-            envs = cartwheel.NativeVectorEnv(
-                counter, num_envs, **{"executor": "inline", **keywords}
-            )
-            return stack.enter_context(contextlib.closing(envs))
+    def make_counter(num_envs=3, **keywords):
+        keywords = {"executor": "inline", **keywords}
+        return closes(cartwheel.NativeVectorEnv(counter, num_envs, **keywords))
 
-        yield make_counter
+    return make_counter

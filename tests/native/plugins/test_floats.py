@@ -17,17 +17,13 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 
 @pytest.fixture
-def make_envs():
+def make_envs(closes):
     """Makes rows of the environment, which are closed after the test."""
-    made = []
 
     def make_envs(**keywords):
-        made.append(cartwheel.NativeVectorEnv(EFFORT, ROWS, **keywords))
-        return made[-1]
+        return closes(cartwheel.NativeVectorEnv(EFFORT, ROWS, **keywords))
 
-    yield make_envs
-    for envs in made:
-        envs.close()
+    return make_envs
 
 
 def actions(dtype, seed=0, rows=ROWS):

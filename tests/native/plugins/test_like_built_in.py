@@ -27,17 +27,13 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 
 @pytest.fixture
-def make_envs():
+def make_envs(closes):
     """Makes rows of the corridor, which are closed after the test."""
-    made = []
 
     def make_envs(num_envs=3, env_id=CORRIDOR, **keywords):
-        made.append(cartwheel.NativeVectorEnv(env_id, num_envs, **keywords))
-        return made[-1]
+        return closes(cartwheel.NativeVectorEnv(env_id, num_envs, **keywords))
 
-    yield make_envs
-    for envs in made:
-        envs.close()
+    return make_envs
 
 
 def positions(observations):

@@ -80,17 +80,13 @@ def told(caplog):
 
 
 @pytest.fixture
-def make():
+def make(closes):
     """Makes environments, which are closed after the test."""
-    made = []
 
-    def built(kind, mode="next_step", **keywords):
-        made.append(kind([POLE] * N, autoreset_mode=mode, **keywords))
-        return made[-1]
+    def make(kind, mode="next_step", **keywords):
+        return closes(kind([POLE] * N, autoreset_mode=mode, **keywords))
 
-    yield built
-    for envs in made:
-        envs.close()
+    return make
 
 
 def assert_begins_anew(rollout):
