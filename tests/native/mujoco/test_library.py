@@ -1,24 +1,15 @@
 """The library of MuJoCo is the one that Python has loaded; what does not fit is an error."""
 
 import ctypes
-import importlib.metadata
 import logging
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import mujoco
 import pytest
 
-from cartwheel.native.mujoco.library import (
-    OLDEST,
-    SYMBOLS,
-    _loaded,
-    addresses,
-    load_mujoco,
-    logged_warnings,
-)
+from cartwheel.native.mujoco.library import OLDEST, SYMBOLS, _loaded, addresses, logged_warnings
 
 
 def test_every_symbol_has_an_address_of_its_own():
@@ -59,20 +50,6 @@ def test_a_library_without_a_symbol_is_an_import_error_that_names_it(monkeypatch
     monkeypatch.setattr("cartwheel.native.mujoco.library.SYMBOLS", ("mj_step", "mj_walk"))
     with pytest.raises(ImportError, match=r"libmujoco.*has no symbol `mj_walk`"):
         addresses(mujoco)
-
-
-def test_without_mujoco_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ImportError, match=r"^Hop needs mujoco: pip install 'cartwheel\[mujoco\]'"):
-        load_mujoco("Hop")
-
-
-def test_a_mujoco_that_is_too_old_is_an_error_that_names_both_versions(monkeypatch):
-    monkeypatch.setattr("cartwheel._internal.versions._NEW_ENOUGH", set())
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: "3.1.6")
-    needs = r"^Hop needs mujoco 3.2 or newer, but 3.1.6 is installed: pip install -U 'cartwheel\["
-    with pytest.raises(ImportError, match=needs):
-        load_mujoco("Hop")
 
 
 def test_the_oldest_version_is_that_of_the_extra():
