@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
-from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
 
 import cartwheel
@@ -18,6 +17,7 @@ from tests.support import repetitions
 from tests.support.comparison import assert_identical
 from tests.support.gymnasium_versions import metadata_of_class
 from tests.support.native_ids import OF_MUJOCO
+from tests.support.oracle import assert_same_spaces
 from tests.support.parameters import OTHER_VALUES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
@@ -27,18 +27,14 @@ BY_ID = pytest.mark.parametrize("env_id", IDS)
 
 
 @pytest.fixture
-def build():
+def build(closes):
     """Makes a native environment and Gymnasium's, both closed after the test."""
-    built = []
 
     def build(env_id, **keywords):
-        pair = gym.make(f"cartwheel/{env_id}", **keywords), gym.make(env_id, **keywords)
-        built.extend(pair)
-        return pair
+        ids = (f"cartwheel/{env_id}", env_id)
+        return [closes(gym.make(one, **keywords)) for one in ids]
 
-    yield build
-    for env in built:
-        env.close()
+    return build
 
 
 def assert_same_steps(env, twin, steps, *, seed=5, **reset):
@@ -86,12 +82,7 @@ def test_episodes_equal_those_of_gymnasium(build, env_id, keywords):
 @BY_ID
 def test_spaces_and_metadata_equal_those_of_gymnasium(build, env_id):
     env, twin = build(env_id)
-    for name in ("observation_space", "action_space"):
-        ours, theirs = getattr(env, name), getattr(twin, name)
-        assert ours == theirs
-        assert repr(ours) == repr(theirs)
-        if isinstance(theirs, Box):
-            assert_identical((ours.low, ours.high), (theirs.low, theirs.high))
+    assert_same_spaces(env, twin, prefixes=[""])
     assert env.metadata == metadata_of_class(twin)
     assert (env.render_mode, env.unwrapped.render_mode) == (None, None)
 

@@ -5,7 +5,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
@@ -13,7 +13,7 @@ from tests.support.cases import DEFAULTS, POLE, VARIANTS, Case, twins
 from tests.support.comparison import assert_identical
 from tests.support.executors import EVERY_NATIVE, NATIVE
 from tests.support.native_ids import OF_RUST
-from tests.support.oracle import MODE, N, assert_same_reset, assert_same_steps
+from tests.support.oracle import MODE, N, assert_same_reset, assert_same_spaces, assert_same_steps
 from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, play, recording
 
@@ -53,17 +53,7 @@ def test_keywords_act_as_in_gymnasium(case, mode):
 @pytest.mark.parametrize("case", [*DEFAULTS, *VARIANTS], ids=str)
 def test_the_spaces_equal_those_of_gymnasium(case):
     envs, oracle = NATIVE([case] * 3), twins(case, 3)
-    for name in ("observation_space", "action_space"):
-        for prefix in ("", "single_"):
-            ours, theirs = getattr(envs, prefix + name), getattr(oracle, prefix + name)
-            assert ours == theirs
-            assert repr(ours) == repr(theirs)
-            assert ours.dtype == theirs.dtype
-            if isinstance(theirs, Box):
-                assert_identical((ours.low, ours.high), (theirs.low, theirs.high))
-            ours.seed(3)
-            theirs.seed(3)
-            assert_identical(ours.sample(), theirs.sample())
+    assert_same_spaces(envs, oracle)
     assert envs.metadata["autoreset_mode"] is N
     assert envs.num_envs == 3
     assert envs.render_mode is None

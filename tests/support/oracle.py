@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from tests.support.comparison import assert_identical
@@ -69,6 +70,21 @@ def assert_same_steps(envs, oracle, steps, *, seed=5):
         if oracle.metadata["autoreset_mode"] is D and over.any():
             assert_same_reset(envs, oracle, options={"reset_mask": over})
     return results
+
+
+def assert_same_spaces(envs, oracle, prefixes=("", "single_")):
+    """The same spaces, with the same texts, bounds and samples."""
+    for name in ("observation_space", "action_space"):
+        for prefix in prefixes:
+            ours, theirs = getattr(envs, prefix + name), getattr(oracle, prefix + name)
+            assert ours == theirs
+            assert repr(ours) == repr(theirs)
+            assert ours.dtype == theirs.dtype
+            if isinstance(theirs, Box):
+                assert_identical((ours.low, ours.high), (theirs.low, theirs.high))
+            ours.seed(3)
+            theirs.seed(3)
+            assert_identical(ours.sample(), theirs.sample())
 
 
 def assert_like(envs, env_fns, mode=N, steps=60):

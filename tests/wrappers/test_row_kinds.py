@@ -5,7 +5,61 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import RowKinds
-from tests.support.row_kinds import RowKinds as NumpyRowKinds
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
+
+
+class NumpyRowKinds:
+    """The kinds of rows in NumPy; arguments and results as of the extension's ``RowKinds``."""
+
+    def __init__(self, num_envs, mode):
+        self.mode = mode
+        #: Rows whose last step ended their episode, and that have not begun another one.
+        self.over = np.zeros(num_envs, np.bool_)
+        #: Rows whose reset was sent and has not been received.
+        self.resetting = np.zeros(num_envs, np.bool_)
+        #: Rows of which a step was lost in the present episode.
+        self.incomplete = np.zeros(num_envs, np.bool_)
+
+    def reset(self, rows, mask):
+        again = slice(None) if rows is None else rows
+        again = again if mask is None else mask
+        self.over[again] = self.resetting[again] = self.incomplete[again] = False
+        if mask is not None:
+            return np.where(mask, RESET, SHOWN).astype(np.uint8)
+        return np.full(len(self.over) if rows is None else len(rows), RESET, np.uint8)
+
+    def ahead(self, rows):
+        at = slice(None) if rows is None else rows
+        ended = {AutoresetMode.NEXT_STEP: RESET, AutoresetMode.SAME_STEP: TRANSITION}
+        after = np.where(self.over[at], ended.get(self.mode, SHOWN), TRANSITION)
+        return np.where(self.resetting[at], RESET, after).astype(np.uint8)
+
+    def send_reset(self, rows):
+        self.resetting[rows] = True
+
+    def lose(self, rows, is_known):
+        rows = slice(None) if rows is None else rows
+        self.incomplete[rows] = True
+        if not is_known:
+            self.over[rows] = False
+
+    def step(self, rows, terminations, truncations, failed):
+        at = slice(None) if rows is None else rows
+        was_over, over = self.over[at], terminations | truncations
+        kinds = np.where(self.incomplete[at], INCOMPLETE, TRANSITION).astype(np.uint8)
+        if failed is not None:
+            kinds[failed & ~terminations & truncations] = FAILED
+        if self.mode == AutoresetMode.NEXT_STEP:
+            kinds[was_over] = RESET
+        elif self.mode == AutoresetMode.DISABLED:
+            kinds[was_over] = SHOWN
+            over = over | was_over
+        kinds[self.resetting[at]] = RESET
+        over = over & (kinds != RESET)  # a row that was over, too, goes on
+        self.resetting[at] = False
+        self.over[at] = over if self.mode != AutoresetMode.SAME_STEP else False
+        self.incomplete[at] = (kinds == INCOMPLETE) & ~over
+        return kinds
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)

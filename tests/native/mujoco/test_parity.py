@@ -6,7 +6,6 @@ from itertools import cycle
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
@@ -16,7 +15,7 @@ from tests.support.comparison import assert_identical
 from tests.support.executors import EVERY_NATIVE, NATIVE
 from tests.support.mujoco_cases import MUJOCO, MUJOCO_FLOAT64, MUJOCO_VARIANTS
 from tests.support.native_ids import OF_RUST
-from tests.support.oracle import MODE, N, assert_same_reset, assert_same_steps
+from tests.support.oracle import MODE, N, assert_same_reset, assert_same_spaces, assert_same_steps
 from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, recording
 
@@ -92,15 +91,7 @@ def test_results_of_one_environment_equal_those_of_gymnasium(case):
 @pytest.mark.parametrize("case", [*MUJOCO, *MUJOCO_VARIANTS], ids=lambda case: case.title)
 def test_the_spaces_equal_those_of_gymnasium(case):
     envs, oracle = NATIVE([case] * 2), twins(case, 2)
-    for name in ("observation_space", "action_space"):
-        for prefix in ("", "single_"):
-            ours, theirs = getattr(envs, prefix + name), getattr(oracle, prefix + name)
-            assert isinstance(ours, Box)
-            assert repr(ours) == repr(theirs)
-            assert_identical((ours.low, ours.high), (theirs.low, theirs.high))
-            ours.seed(3)
-            theirs.seed(3)
-            assert_identical(ours.sample(), theirs.sample())
+    assert_same_spaces(envs, oracle)
     observations, _ = envs.reset(seed=1)
     assert observations in envs.observation_space
     ours, theirs = dict(envs.metadata), dict(oracle.metadata)

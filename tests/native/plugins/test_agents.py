@@ -9,9 +9,8 @@ from gymnasium.vector import AutoresetMode
 import cartwheel
 from cartwheel._internal import nested
 from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
-from tests.support.chase import Chase
+from tests.support.chase_and_relay import Chase, Relay
 from tests.support.comparison import assert_identical
-from tests.support.relay import Relay
 
 RELAY = "test_plugin/Relay-v0"
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]

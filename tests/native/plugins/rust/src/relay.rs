@@ -1,4 +1,4 @@
-//! An environment of three agents that names them; `tests/support/relay.py` is the same in Python.
+//! An environment of three agents with names; its twin is in `tests/support/chase_and_relay.py`.
 
 use std::sync::Arc;
 
