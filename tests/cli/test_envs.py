@@ -16,10 +16,10 @@ BUILT_IN = native_envs()
 IDS = [env_id for env_id, *_ in BUILT_IN]
 
 
-def sections(env_id, width=None):
+def sections(env_id):
     """The lines of a page, by the first word of the title of their section."""
     found = {}
-    for part in page(env_id, width).split("\n\n"):
+    for part in page(env_id, None).split("\n\n"):
         title, *lines = part.splitlines()
         if title.startswith("  "):
             title, lines = "facts", [title, *lines]

@@ -22,8 +22,8 @@ from tests.support.recordings import read_h5
 from tests.support.wrapping import D, N, S
 
 
-def painters(mode=N, num_envs=2):
-    env_fns = [partial(PaintingEnv, row, 3 + row) for row in range(num_envs)]
+def painters(mode=N):
+    env_fns = [partial(PaintingEnv, row, 3 + row) for row in range(2)]
     return cartwheel.VectorEnv(env_fns, executor="inline", autoreset_mode=mode)
 
 

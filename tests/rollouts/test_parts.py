@@ -18,9 +18,9 @@ RESTARTING = [mode for mode in MODES if mode != FROZEN]
 STEPS = 23
 
 
-def pairs_of(mode, count=3):
+def pairs_of(mode):
     """Consecutive rollouts, each with its simulation."""
-    number = 1 if mode == FROZEN else count
+    number = 1 if mode == FROZEN else 3
     with collector_of(mode, STEPS) as collector:
         rollout = collector.collect()
         simulation = list(rollouts(mode, rollout.num_steps, number))

@@ -46,9 +46,9 @@ class Walk(gym.Env):
         return np.full((4, 5, 3), self.t, np.uint8)
 
 
-def walks(kind=Walk, num_envs=3, **keywords):
+def walks(kind=Walk, **keywords):
     """Rows of a kind of walk, in this thread."""
-    return cartwheel.VectorEnv([kind] * num_envs, executor="inline", **keywords)
+    return cartwheel.VectorEnv([kind] * 3, executor="inline", **keywords)
 
 
 def only(*names):

@@ -21,8 +21,8 @@ TWO = Executor("process", {"num_workers": 2})
 CART_POLE = Case("CartPole-v1", {"max_episode_steps": 9})
 
 
-def actions_of(steps, num_envs=4, choices=2, seed=3):
-    return np.random.default_rng(seed).integers(choices, size=(steps, num_envs))
+def actions_of(steps, num_envs=4, seed=3):
+    return np.random.default_rng(seed).integers(2, size=(steps, num_envs))
 
 
 #: Environments, and the executors that can load each other's states.

@@ -94,11 +94,11 @@ CASES = pytest.mark.parametrize(
 )
 
 
-def results(envs, mode, steps=25):
+def results(envs, mode):
     """The results of a wrapped environment; in mode ``DISABLED``, rows that are over are reset."""
     envs.action_space.seed(3)
     yield envs.reset(seed=1)
-    for _ in range(steps):
+    for _ in range(25):
         result = envs.step(envs.action_space.sample())
         yield without_clock(result)
         over = result[2] | result[3]
@@ -156,11 +156,11 @@ def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
     assert list(ours.length_queue) == list(theirs.length_queue)
 
 
-def masked_lengths(envs, steps=25):
+def masked_lengths(envs):
     """Lengths of episodes in the mode ``DISABLED``; rows that are over are reset by a mask."""
     envs.reset(seed=1)
     lengths = [[], [], []]
-    for _ in range(steps):
+    for _ in range(25):
         *_, terminations, truncations, infos = envs.step(np.ones(3, np.int64))
         over = terminations | truncations
         if over.any():

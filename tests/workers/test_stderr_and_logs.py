@@ -51,8 +51,8 @@ class VeryTalkativeEnv(TalkativeEnv):
     lines = 3_000
 
 
-def talkative(num_envs=3, env=TalkativeEnv):
-    return [partial(env, row) for row in range(num_envs)]
+def talkative(env=TalkativeEnv):
+    return [partial(env, row) for row in range(3)]
 
 
 def actions(name, num_envs=3):

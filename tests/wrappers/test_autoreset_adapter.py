@@ -54,12 +54,12 @@ def quiet(name):
 NAMES = ["one step", "pendulum", "taxi", "blackjack", "nested", "images"]
 
 
-def calls(envs, steps=24, fails=()):
+def calls(envs, fails=()):
     """All results of a run with masked resets and, where possible, steps of some rows."""
     envs.action_space.seed(4)
     yield envs.reset(seed=3)
     random = np.random.default_rng(5)
-    for number in range(steps):
+    for number in range(24):
         actions = envs.action_space.sample()
         if number in fails:
             actions[number % 2] = 3

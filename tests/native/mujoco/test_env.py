@@ -51,12 +51,12 @@ def slider(tmp_path):
     return str(file)
 
 
-def assert_like_gymnasium(envs, oracle, steps=12):
+def assert_like_gymnasium(envs, oracle):
     assert envs.single_observation_space == oracle.single_observation_space
     assert envs.single_action_space == oracle.single_action_space
     assert envs.metadata == oracle.metadata
     assert_same_reset(envs, oracle, seed=3)
-    assert_same_steps(envs, oracle, steps)
+    assert_same_steps(envs, oracle, 12)
     envs.close()
     oracle.close()
 

@@ -25,23 +25,17 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 
 @pytest.fixture
-def make_envs():
+def make_envs(closes):
     """Makes faulty rows, which are closed after the test."""
-    made = []
 
     def make_envs(num_envs=4, **keywords):
-        made.append(cartwheel.NativeVectorEnv(FAULTY, num_envs, **keywords))
-        return made[-1]
+        return closes(cartwheel.NativeVectorEnv(FAULTY, num_envs, **keywords))
 
-    yield make_envs
-    for envs in made:
-        envs.close()
+    return make_envs
 
 
-def acts(fault, num_envs=4, row=2):
-    actions = np.full(num_envs, GO)
-    actions[row] = fault
-    return actions
+def acts(fault):
+    return np.array([GO, GO, fault, GO])
 
 
 # Failures and panics of rows
