@@ -11,7 +11,6 @@ import ctypes
 import functools
 import math
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -34,6 +33,7 @@ from cartwheel.bench.contenders import (
 )
 from cartwheel.bench.envpool import why_not_envpool
 from cartwheel.bench.runner import sample_actions
+from cartwheel.native.mujoco.library import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,14 +97,6 @@ def compiled() -> Any:
     return function
 
 
-@functools.cache
-def library() -> ctypes.CDLL:
-    """The library that ``import mujoco`` has loaded."""
-    pattern = {"darwin": "libmujoco*.dylib"}.get(sys.platform, "libmujoco.so*")
-    folders = [Path(path) for path in mujoco.__path__]
-    return ctypes.CDLL(str(next(path for folder in folders for path in folder.glob(pattern))))
-
-
 class BareLoop:
     """The bare loop of ``mj_step``, a thread for each usable core; nothing waits for others."""
 
@@ -130,13 +122,11 @@ class BareLoop:
         low, high = np.full((2, starts.shape[1]), np.finfo(np.float64).max) * [[-1], [1]]
         for place, least, most in BOUNDS.get(env.spec.id, []):
             low[place], high[place] = least, most
-        functions = (
-            ctypes.cast(getattr(library(), name), ctypes.c_void_p)
-            for name in ("mj_step", "mj_resetData", "mj_forward", "mj_rnePostConstraint")
-        )
+        found = addresses(mujoco)
+        names = ("mj_step", "mj_resetData", "mj_forward", "mj_rnePostConstraint")
         sizes = (plain.frame_skip, model.nq, model.nv, model.nu, env.spec.max_episode_steps)
         self._task = Task(
-            *functions,
+            *(found[name] for name in names),
             model._address,
             *sizes,
             *(array.ctypes.data for array in (low, high, actions)),
@@ -153,7 +143,7 @@ class BareLoop:
         rates: list[float] = []
         bare_loop = compiled()
         # The Python module of MuJoCo lets it read a clock in every step. A bare loop does not.
-        clock = ctypes.c_void_p.in_dll(library(), "mjcb_time")
+        clock = ctypes.c_void_p.from_address(addresses(mujoco)["mjcb_time"])
         before, clock.value = clock.value, None
 
         def loop(first: int, last: int) -> None:
