@@ -52,8 +52,6 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::begun::PyRowStreams;
     #[pymodule_export]
-    use crate::native::cache::{cache_draws, draw_cached};
-    #[pymodule_export]
     use crate::native::descriptions::{
         block_rows, described_options, env_keywords, native_envs, reset_option_names,
     };
@@ -63,6 +61,8 @@ mod _cartwheel {
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::native::plugin::{load_plugin, register_plugin};
+    #[pymodule_export]
+    use crate::native::stream::{cache_draws, draw_cached};
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]

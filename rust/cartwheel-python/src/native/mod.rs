@@ -1,9 +1,7 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
 pub(crate) mod begun;
-pub(crate) mod cache;
 pub(crate) mod descriptions;
-mod frame;
 pub(crate) mod mujoco;
 pub(crate) mod plain_loop;
 pub(crate) mod plugin;
@@ -31,10 +29,9 @@ use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::convert::{GivenRules, to_autoreset_mode};
 use crate::error::{to_py_err, to_text};
-use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::from_stream;
-use crate::native::value::from_value;
+use crate::native::value::{from_frame, from_value};
 
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";

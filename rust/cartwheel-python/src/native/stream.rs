@@ -1,6 +1,6 @@
-//! Random streams of native rows, as seeds and states of NumPy's generators.
+//! Random streams of native rows, as seeds and states of NumPy's generators; draws of cached states.
 
-use cartwheel_engine::native::{Seed, Stream};
+use cartwheel_engine::native::{Draw, Seed, Stream};
 use cartwheel_engine::rng::Pcg64State;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -57,4 +57,16 @@ pub(crate) fn to_stream(stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
         half: outer.get_item("uinteger")?.extract()?,
     };
     Ok(Stream { seed: to_seed(&seed)?, at })
+}
+
+/// Draws for environments in Python, the same as those of native rows; documented in the stub.
+#[pyfunction]
+pub(crate) fn cache_draws(key: u64, seed: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(Draw::seeded(key, &to_seed(seed)?).key)
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn draw_cached(key: u64, count: u64, states: usize) -> usize {
+    Draw { key, count }.next(states)
 }

@@ -1,9 +1,11 @@
-//! Parameters of native rows: values in the format of infos, in the form of a Python environment's
-//! attributes.
+//! Parameters of native rows, values in the format of infos, in the form of a Python environment's
+//! attributes; and drawings of rows, as Gymnasium's `render` returns them.
 
 use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter};
+use cartwheel_engine::plugin::RenderFrame;
 use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
@@ -85,4 +87,14 @@ fn write_array(
     }
     writer.fill_array(dtype, array.shape(), |buffer| array::copy_bytes(array, 0, buffer));
     Ok(())
+}
+
+/// Pixels as an array `[height, width, 3]` of `uint8`, text as text.
+pub(crate) fn from_frame<'py>(py: Python<'py>, frame: &RenderFrame) -> PyResult<Bound<'py, PyAny>> {
+    match frame {
+        RenderFrame::Pixels { height, width, bytes } => {
+            array::from_bytes(py, DType::U8, None, &[*height, *width, 3], bytes)
+        }
+        RenderFrame::Text(text) => text.into_bound_py_any(py),
+    }
 }
