@@ -1,7 +1,5 @@
 """`handle, recv, send, step = envs.xla()` has EnvPool's signatures, and its steps are equal."""
 
-import contextlib
-
 import numpy as np
 import pytest
 
@@ -14,16 +12,12 @@ RuntimeErrors = jax.errors.JaxRuntimeError
 
 
 @pytest.fixture
-def make():
-    with contextlib.ExitStack() as stack:
+def make(closes):
+    def make(task="CartPole-v1", num_envs=3, env_type="gymnasium", **keywords):
+        keywords = {"seed": 7, **keywords}
+        return closes(envpool.make(task, env_type, num_envs=num_envs, **keywords))
 
-        def make(task="CartPole-v1", num_envs=3, env_type="gymnasium", **keywords):
-            keywords = {"seed": 7, **keywords}
-            envs = envpool.make(task, env_type, num_envs=num_envs, **keywords)
-            stack.callback(envs.close)
-            return envs
-
-        yield make
+    return make
 
 
 def assert_equal(found, expected):

@@ -15,38 +15,33 @@ def _imported():
     importlib.import_module("stable_baselines3")
 
 
-def _closed(kind):
-    built = []
-
+def _closed(kind, closes):
     def build(env_fns, **keywords):
-        built.append(kind(env_fns, **keywords))
-        return built[-1]
+        return closes(kind(env_fns, **keywords))
 
     build.kind = str(kind)
-    yield build
-    for envs in built:
-        envs.close()
+    return build
 
 
 @pytest.fixture(params=[INLINE, THREAD, PROCESS], ids=str)
-def build(request):
+def build(request, closes):
     """Builds a ``CartwheelVecEnv``: inline, with threads, with processes."""
-    yield from _closed(request.param)
+    return _closed(request.param, closes)
 
 
 @pytest.fixture(params=KINDS, ids=str)
-def build_everywhere(request):
+def build_everywhere(request, closes):
     """Like ``build``, also with a single worker and with more workers than environments."""
-    yield from _closed(request.param)
+    return _closed(request.param, closes)
 
 
 @pytest.fixture
-def build_inline():
+def build_inline(closes):
     """Like ``build``, but only inline."""
-    yield from _closed(INLINE)
+    return _closed(INLINE, closes)
 
 
 @pytest.fixture
-def dummy():
+def dummy(closes):
     """Builds a ``DummyVecEnv``, which is closed after the test."""
-    yield from _closed(lambda env_fns: theirs("DummyVecEnv")(env_fns))
+    return lambda env_fns: closes(theirs("DummyVecEnv")(env_fns))
