@@ -47,13 +47,13 @@ def assert_same_reset(envs, oracle):
     assert_identical(plain(list(envs.reset_infos)), plain(list(oracle.reset_infos)), "reset infos")
 
 
-def assert_same_steps(envs, oracle, steps, actions=None, *, seed=5):
+def assert_same_steps(envs, oracle, steps, *, seed=5):
     """Takes the same steps in both; returns how many episodes ended."""
     space = envs.action_space
     space.seed(seed)
     ended = 0
     for step in range(steps):
-        chosen = [space.sample() for _ in range(envs.num_envs)] if actions is None else actions
+        chosen = [space.sample() for _ in range(envs.num_envs)]
         ours, expected = envs.step(chosen), oracle.step(chosen)
         assert_identical(plain(ours), plain((*expected[:3], list(expected[3]))), f"step {step}")
         reset_infos = plain(list(envs.reset_infos)), plain(list(oracle.reset_infos))
