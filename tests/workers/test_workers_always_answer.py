@@ -374,7 +374,7 @@ def test_a_worker_that_does_not_read_delays_no_other(
         os.kill(stopped[0], signal.SIGCONT)
 
     monkeypatch.setattr(WorkerGroup, "describe", note_and_describe)
-    waking = threading.Thread(target=wake)
+    waking = threading.Thread(target=wake, daemon=True)
     waking.start()
     envs = build_processes(
         [partial(LargeEnv, bytes(3_000_000), path) for path in paths], context=context

@@ -15,7 +15,6 @@ from tests.support.wrapping import (
     SCRIPT,
     Builds,
     S,
-    Script,
     alone,
     assert_traces,
     build,
@@ -137,38 +136,35 @@ def test_a_pending_step_of_gymnasiums_environments_is_not_changed():
     other.close()
 
 
-def moves(envs, script=SCRIPT):
+def moves(envs):
     """Rewards of each row, which follow from the actions that were sent."""
-    traces = drive(envs, script)
+    traces = drive(envs, SCRIPT)
     return [[one.reward for one in trace] for trace in traces]
 
 
-def test_numbers_of_sticky_actions_depend_on_both_seeds():
-    def rewards(seed, reset_seed=1):
-        envs = StickyAction(build("native", "taxi"), 0.5, seed)
-        return moves(
-            envs, Script(steps=40, seed=1, resets={(row, 0): reset_seed for row in range(3)})
-        )
+def repeated(seed, reset_seed):
+    """The actions that 40 rows were sent last."""
+    envs = StickyAction(build("native", "pendulum", num_envs=40), 0.5, seed)
+    envs.reset(seed=reset_seed)
+    for number in range(3):
+        envs.step(np.full((40, 1), number))
+    last = envs.get_own_state()["last"]["actions"].ravel().tolist()
+    envs.close()
+    return last
 
-    assert rewards(3) == rewards(3)
-    assert rewards(3) != rewards(4)
-    assert rewards(None) == rewards(None)
-    assert rewards(None) != rewards(3)
+
+def test_numbers_of_sticky_actions_depend_on_both_seeds():
+    for seeds in ((3, 1), (3, None), (None, 1)):
+        assert repeated(*seeds) == repeated(*seeds)
+    assert repeated(3, 1) != repeated(4, 1)
+    assert repeated(3, 1) != repeated(3, 2)
+    assert repeated(None, 1) != repeated(None, 2)
+    assert repeated(None, 1) != repeated(3, 1)
+    assert 0 < repeated(3, 1).count(2) < 40
 
 
 def test_without_any_seed_numbers_differ():
-    def repeated(seed):
-        envs = StickyAction(build("native", "pendulum", num_envs=40), 0.5, seed)
-        envs.reset()
-        for number in range(3):
-            envs.step(np.full((40, 1), number))
-        last = envs.get_own_state()["last"]["actions"].ravel().tolist()
-        envs.close()
-        return last
-
-    assert repeated(1) == repeated(1)
-    assert repeated(None) != repeated(None)
-    assert 0 < repeated(1).count(2) < 40
+    assert repeated(None, None) != repeated(None, None)
 
 
 @pytest.mark.parametrize("probability", [0, 1])
