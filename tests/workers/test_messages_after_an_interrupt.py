@@ -317,7 +317,6 @@ def files_of(build):
     return (
         *CALLERS,
         "workers/channels",
-        "workers/channels",
         *(["workers/worker"] if build.executor == "inline" else []),
     )
 
