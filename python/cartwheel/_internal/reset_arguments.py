@@ -281,10 +281,17 @@ def without_rows(options: ResetOptions) -> ResetOptions:
     """
     if not isinstance(options, Mapping):
         return options
-    kept = copy.copy(options) if isinstance(options, dict) else dict(options)
+    kept = shallow_copy(options)
     for name in row_options_in(kept):
         del kept[name]
     return kept
+
+
+def shallow_copy(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of the same class; of a mapping that is not a dictionary, a dictionary."""
+    if isinstance(options, dict) and type(options) is not dict:
+        return copy.copy(options)
+    return dict(options)  # `torch.compile` warns of `copy`
 
 
 def copied(options: Any) -> Any:
@@ -293,7 +300,7 @@ def copied(options: Any) -> Any:
     Dictionaries keep their class. Other objects, such as a policy to play against, are not copied.
     """
     if isinstance(options, dict):
-        clone = copy.copy(options)
+        clone = shallow_copy(options)
         for key, value in options.items():
             clone[key] = copied(value)
         return clone

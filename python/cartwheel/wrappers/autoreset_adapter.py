@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode, as_rows
-from cartwheel._internal.reset_arguments import as_reset_rows
+from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
@@ -440,7 +439,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
 def _copied(options: Any) -> Any:
     """A copy, from which Gymnasium's environments may remove the mask."""
-    return copy.copy(options) if isinstance(options, dict) else options
+    return shallow_copy(options) if isinstance(options, dict) else options
 
 
 def _without_rows(infos: dict[str, Any]) -> dict[str, Any]:
