@@ -111,7 +111,8 @@ class WorkerDiedError(CartwheelError, RuntimeError):
 class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutError):
     """Workers did not answer in time. Nothing is lost: the call is still pending.
 
-    (Only where the message says so, results are lost: a process was stopped while it sent them.)
+    If a process was stopped while it sent its results, those of this call are lost, and the message
+    says so.
 
     Wait for the results (``step_wait()``, ``recv()``), drop them with ``reset()``, or close the
     vector environment. With ``on_timeout="restart"`` workers are restarted instead of this error.

@@ -337,3 +337,22 @@ def test_rows_of_agents_have_no_adapter_of_modes():
         for mode in ("same_step", "next_step"):
             with pytest.raises(ValueError, match=f"with autoreset_mode='{mode}'"):
                 AutoresetAdapter(envs.as_rows(), mode)
+
+
+class Misnamed(Walkers):
+    """An info has the name of final observations, which its mode does not have."""
+
+    def step(self, actions):
+        *results, infos = super().step(actions)
+        return *results, {name: {"final_obs": 7} for name in infos}
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+def test_an_info_with_the_name_of_final_observations_is_an_info(mode):
+    with cartwheel.ParallelVectorEnv(
+        [Misnamed] * 2, autoreset_mode=mode, executor="inline"
+    ) as envs:
+        rows = NormalizeObservation(envs.as_rows())
+        rows.reset(seed=1)
+        infos = rows.step(np.zeros((6, 1), np.float32))[4]
+        assert infos["final_obs"].tolist() == [7] * 6

@@ -130,11 +130,8 @@ class AgentMasks:
         if self.key not in infos:
             return None
         is_shown, values = _as_flags(infos[f"_{self.key}"]), np.asarray(infos[self.key])
-        if values.dtype == object:  # lists, or tuples of the parts of a `MultiDiscrete`
-            found = {row: np.hstack(values[row]) for row in np.flatnonzero(is_shown).tolist()}
-            wrong = [one for one in found.values() if one.size != length]
-            blank = np.zeros(length, np.bool_)
-            values = np.stack(wrong[:1] or [found.get(row, blank) for row in range(len(values))])
+        if values.dtype == object:
+            values = _joined(values, is_shown, length)
         if values[0].size != length or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"the masks `{self.key}` in the infos of {self._agents[place]!r} must "
@@ -193,6 +190,20 @@ def check_mask_key(key: str | None, layout: Layout) -> None:
                 f"`action_mask={key!r}` names {space[key]} in the observations of {agent!r}, and a "
                 f"mask of its actions is an array of {length} numbers."
             )
+
+
+def _joined(values: NDArray[np.object_], is_shown: NDArray[np.bool_], length: int) -> NDArray[Any]:
+    """Returns masks that are lists, or tuples of the parts of a ``MultiDiscrete``, as an array.
+
+    If one has another length, the array has it alone.
+    """
+    masks = np.zeros((len(values), length), np.float64)
+    for row in np.flatnonzero(is_shown).tolist():
+        mask = np.hstack(values[row])
+        if mask.size != length or mask.dtype.kind not in "biuf":
+            return mask[None]
+        masks[row] = mask
+    return masks
 
 
 def _as_flags(values: Any) -> NDArray[np.bool_]:

@@ -257,6 +257,7 @@ class _PluginEnv(NativeEnv):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"]}  # noqa: RUF012
 
 
+#: Gymnasium shows it in the texts of environments.
 _PluginEnv.__name__ = NativeEnv.__name__
 
 

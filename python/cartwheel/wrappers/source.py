@@ -580,7 +580,7 @@ class Source:
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]
-            if "final_obs" in infos:
+            if self._is_same_step and "final_info" in infos:
                 batch.final_absent = infos["_final_obs"] & ~infos["final_info"]["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)

@@ -26,7 +26,7 @@ pub trait Buffer {
     /// Appends `count` zeros, and returns them.
     fn append_zeros(&mut self, count: usize) -> &mut [u8];
 
-    /// Keeps the first `len` bytes; nothing, if there are no more.
+    /// Keeps the first `len` bytes, or all of them if they are fewer.
     fn truncate(&mut self, len: usize);
 }
 

@@ -95,7 +95,7 @@ unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
     let needed = lent.sink.len.saturating_add(additional);
     if needed > room.len() {
         let len = needed.max(2 * room.len()).max(64);
-        room.resize(len, 0); // ends the process where there is no memory
+        room.resize(len, 0); // aborts the process if memory runs out
     }
     lent.sink.bytes = room.as_mut_ptr();
     lent.sink.capacity = room.len();

@@ -102,8 +102,8 @@ impl<O> Reset<O> {
     ///
     /// # Errors
     ///
-    /// There is no such row, a row is named twice, or the number of seeds, or of entries of a mask, is
-    /// not that of the rows.
+    /// A row does not exist or is named twice, or there is not one seed, or one entry of a mask, for
+    /// each row.
     pub(super) fn plan(&self, count: usize) -> Result<Vec<(usize, RowReset)>, VectorError> {
         if let Some(len) = self.mask_len.filter(|&len| len != count) {
             return Err(VectorError::refused(format!("a mask of {len} entries for {count} rows")));
