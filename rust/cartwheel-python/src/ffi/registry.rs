@@ -38,7 +38,6 @@ pub(crate) extern "C" fn after_fork() {
     let _without = HELD.try_with(Cell::take);
 }
 
-/// The number of a pool; documented in the stub.
 #[pyfunction]
 pub(crate) fn register_pool(pool: &Bound<'_, PyPool>) -> i64 {
     let exclusive = pool.get().exclusive();

@@ -131,7 +131,6 @@ impl PyEpisodeMetrics {
         shown
     }
 
-    /// Whether success is shown, and failure.
     #[getter]
     fn shown(&self, py: Python<'_>) -> (bool, bool) {
         self.counted.lock(py).shown
@@ -142,7 +141,6 @@ impl PyEpisodeMetrics {
         self.counted.lock(py).shown = shown;
     }
 
-    /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
         let (next_id, (mut episodes, dropped)) = {
             let archive = &mut self.counted.lock(py).metrics.archive;
@@ -151,7 +149,6 @@ impl PyEpisodeMetrics {
         Ok((columns(py, episodes.make_contiguous(), next_id)?, dropped))
     }
 
-    /// The means over the window.
     fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {
         let counted = self.counted.lock(py);
         with_standard_floats(|| counted.metrics.archive.means())
