@@ -279,28 +279,17 @@ class EpisodeRecording(Recording):
     Without ``on_done="freeze"`` the environments cannot rest: they continue, but are not recorded.
     """
 
-    def __init__(
-        self,
-        envs: VectorEnv[Any, Any, Any],
-        mode: AutoresetMode,
-        carry: Carry,
-        shown: Any,
-        answers: Answers,
-        capacity: int,
-        *,
-        episodes: NDArray[np.int64],
-        num_steps: int | None,
-    ) -> None:
-        """Begins after a reset; ``num_steps``, if given, is an upper bound."""
-        super().__init__(envs, mode, carry, shown, answers, capacity)
+    def __init__(self, *where: Any, episodes: NDArray[np.int64], num_steps: int | None) -> None:
+        """As for a recording, after a reset; ``num_steps``, if given, is an upper bound."""
+        super().__init__(*where)
         self.left, self.num_steps = episodes.copy(), num_steps
         self._episodes = int(episodes.sum())
-        self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
-        no_rows = np.zeros(envs.num_envs, np.bool_)
+        self.freezes = getattr(self.envs.unwrapped, "on_done", "raise") == "freeze"
+        no_rows = np.zeros(self.envs.num_envs, np.bool_)
         self.resting, self.resetting = no_rows, no_rows
         self._flags = (no_rows, no_rows)
         self._valid: list[NDArray[np.bool_]] = []
-        self._first = [carry.is_first]
+        self._first = [self.carry.is_first]
         self._replaced: list[NDArray[np.bool_]] = []
 
     @property
