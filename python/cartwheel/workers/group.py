@@ -219,9 +219,8 @@ class WorkerGroup:
             if self.hung_up:
                 raise
             if self.is_from_replaced(worker, number):
-                raise copy.copy(
-                    self.deaths[worker]
-                ) from None  # the one that is kept must not get frames
+                died = copy.copy(self.deaths[worker])  # the one that is kept must not get frames
+                raise died from None
             raise self.logged(self.died(worker, "send")) from None
         except Exception as error:  # answers may raise anything when they are loaded
             add_note(error, f"raised while answers of {self._name(worker)} were loaded")
@@ -476,11 +475,7 @@ class WorkerGroup:
     def _check_same(self, worker: int, description: dict[str, Any]) -> None:
         """Checks that the environments of a restarted worker have the same spaces as before."""
         if description["spaces"] != self.descriptions[worker]["spaces"]:
-            first, last = self.shards[worker]
-            raise RuntimeError(
-                f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
-                "restarted"
-            )
+            raise RuntimeError(f"the spaces of {self._name(worker)} changed when it was restarted")
 
     def _last_lines(self, worker: int) -> str:
         channel = self.channels[worker]
