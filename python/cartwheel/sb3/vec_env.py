@@ -412,7 +412,7 @@ def as_vector_env(
         num_envs = len(envs)
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
     finals = keywords.get("final_obs", "object")
-    _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
+    check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
     made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
     made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     return made
@@ -429,11 +429,13 @@ def _checked(
         )
     given = keywords if num_envs is None else {"num_envs": num_envs, **keywords}
     check_given("CartwheelVecEnv", envs, given)
-    _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
+    check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
     return envs
 
 
-def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
+def check_form(
+    mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any = "object"
+) -> None:
     """Raises ``ValueError`` unless batches have the form that Stable-Baselines3 needs."""
     why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
     check_mode(mode, AutoresetMode.SAME_STEP, why)
