@@ -195,7 +195,6 @@ class EnvPool(ClosesAfterWith):
         return action, env_id, owners
 
     def _send_checked(self, action: Any, env_id: Any) -> None:
-        """Sends actions after all checks."""
         action, env_id, owners = self._read(action, env_id)
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         self._pool.check("send", idle=False)

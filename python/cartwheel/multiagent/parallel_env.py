@@ -74,7 +74,7 @@ class ParallelRow(ParallelEnv):
                 f"`actions` must have one of each agent in `agents`: {missing} have none."
             )
         batch = {
-            agent: _batch_of_one(space, actions[agent]) if agent in actions else self._blank[agent]
+            agent: nested.stack(space, [actions[agent]]) if agent in actions else self._blank[agent]
             for agent, space in self._spaces[1].items()
         }
         columns = self.envs._step_columns(batch, None)
@@ -119,11 +119,6 @@ class ParallelRow(ParallelEnv):
     def close(self) -> None:
         """Closes the environment."""
         self.envs.close()
-
-
-def _batch_of_one(space: Space[Any], action: Any) -> Any:
-    """Returns a batch with one action."""
-    return nested.stack(space, [action])
 
 
 def _of_row(infos: dict[str, Any]) -> dict[str, Any]:

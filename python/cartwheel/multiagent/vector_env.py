@@ -395,7 +395,6 @@ def _as_absent(absent: Any) -> float:
 
 
 def _as_limit(max_episode_steps: Any, action_repeat: int) -> int | None:
-    """Returns the limit in steps that repeat their actions."""
     if max_episode_steps is None:
         return None
     limit = as_integer("max_episode_steps", max_episode_steps, 1)

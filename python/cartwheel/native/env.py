@@ -300,7 +300,6 @@ def _row(space: Space[Any], batch: Any) -> Any:
 
 
 def _batch(space: Space[Any], row: Any) -> Any:
-    """Returns a batch of one row."""
     if isinstance(space, Tuple):
         return tuple(map(_batch, space.spaces, row))
     if isinstance(space, Dict):

@@ -114,7 +114,6 @@ class Rollout(Estimators):
         return self if self.device is None else self._with_parts(array_of, None)
 
     def _with_parts(self, convert: Callable[[Any], Any], device: Any) -> Rollout:
-        """Returns a rollout whose parts for a device are converted."""
         names = ("observations", "actions", "extras", "final_observations")
         parts = {name: nested.apply(convert, getattr(self, name)) for name in names}
         other = dataclasses.replace(self, **parts, device=device)

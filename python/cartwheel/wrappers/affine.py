@@ -97,7 +97,6 @@ def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:
 
 
 def _are_integers(numbers: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether numbers are the same in a dtype of integers."""
     limits: Any = np.iinfo(dtype)
     fits = (numbers == np.rint(numbers)) & (numbers >= limits.min) & (numbers <= limits.max)
     return bool(fits.all())

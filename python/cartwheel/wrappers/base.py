@@ -353,7 +353,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         return Batch(None, kinds, *results)
 
     def _transform_alone(self, batch: Batch) -> None:
-        """Transforms a plain batch."""
         transform: Any = self.transform
         returned = transform(batch)
         batch.put_finals_back()

@@ -169,7 +169,6 @@ impl Tree {
         self.root.traverse(visit)
     }
 
-    /// The node that a description describes.
     fn read(&mut self, description: &Bound<'_, PyAny>) -> PyResult<Node> {
         let parts = description.cast::<PyTuple>()?;
         let kind: String = parts.get_item(0)?.extract()?;

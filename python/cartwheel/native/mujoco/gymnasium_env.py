@@ -133,7 +133,6 @@ def in_workers(env_id: str) -> str:
 
 
 def _defaults(constructor: Any) -> dict[str, Any]:
-    """Returns the keywords of a constructor, with their defaults."""
     parameters = inspect.signature(constructor.__init__).parameters.values()
     return {
         each.name: each.default

@@ -141,7 +141,6 @@ class Lockstep:
         return rollout
 
     def _begin(self) -> Recording:
-        """Begins a recording."""
         carry = self.carry or Carry.after_reset(self._envs.num_envs, reward_shape_of(self._envs))
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)

@@ -110,7 +110,6 @@ impl SlabMemory {
         }
     }
 
-    /// Offset of slab `slab`.
     pub(super) fn start(&self, slab: u32) -> usize {
         assert!(slab < self.limit, "there is no slab {slab}");
         slab as usize * self.layout.bytes()

@@ -66,7 +66,6 @@ pub(crate) struct Slot {
     pub(crate) status: AtomicU32,
     /// Bytes of infos that it wrote to its region.
     pub(crate) info_bytes: AtomicU32,
-    /// The ends of its queue.
     pub(super) queue: Ends,
 }
 

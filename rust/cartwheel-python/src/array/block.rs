@@ -381,7 +381,6 @@ impl Blocks {
     }
 }
 
-/// The number of references to an object.
 fn references(object: &Bound<'_, PyAny>) -> usize {
     // SAFETY: a live object. Under the stable ABI of 3.10 this reads the word that all later versions
     // with that ABI have there; of an object that they never free it is some large number.

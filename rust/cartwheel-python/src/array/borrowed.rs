@@ -25,7 +25,6 @@ impl<'py, T: Number> Borrowed<'py, T> {
         Ok(Self(array.try_readonly().map_err(|error| refused(what, error))?))
     }
 
-    /// Its shape.
     pub(crate) fn shape(&self) -> &[usize] {
         self.0.shape()
     }
@@ -54,7 +53,6 @@ impl<'py, T: Number> BorrowedMut<'py, T> {
         Ok(Self(array.try_readwrite().map_err(|error| refused(what, error))?))
     }
 
-    /// Its shape.
     pub(crate) fn shape(&self) -> &[usize] {
         self.0.shape()
     }

@@ -163,7 +163,6 @@ impl<'py> Unwritten<'py, u8> {
     }
 }
 
-/// The numbers of a new array.
 pub(crate) struct NewNumbers<'py, T: Number>(Numbers<'py, T>);
 
 impl<'py, T: Number> NewNumbers<'py, T> {

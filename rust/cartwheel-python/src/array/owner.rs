@@ -22,7 +22,6 @@ impl SlabLease {
         Self(lease.by_address())
     }
 
-    /// The lease on the slab.
     pub(crate) fn lease(&self) -> &AddressLease {
         &self.0
     }
@@ -76,7 +75,6 @@ impl PyRolloutSlab {
         Self { lease, descriptor: Mutex::new(descriptor) }
     }
 
-    /// The lease on the rollout.
     pub(crate) fn lease(&self) -> &Arc<RolloutLease> {
         &self.lease
     }

@@ -263,7 +263,6 @@ impl PyNativeEnvs {
         }
     }
 
-    /// Whether over rows are refused.
     pub(crate) fn refuses_over(&self) -> bool {
         use cartwheel_engine::autoreset::AutoresetMode;
 

@@ -120,7 +120,6 @@ pub(crate) fn copy_fields(
     Ok(())
 }
 
-/// The cells of each of so many rows.
 fn rows_of(cells: &mut [u8], rows: usize) -> PyResult<std::slice::ChunksMut<'_, u8>> {
     let each = cells.len().checked_div(rows).unwrap_or(0);
     if each * rows != cells.len() || (each == 0 && !cells.is_empty()) {

@@ -276,7 +276,6 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
     }
 }
 
-/// Whether a message has this name.
 fn is_named(message: &Packed<'_>, name: &str) -> PyResult<bool> {
     Ok(&*message.get_item(0)?.extract::<PyBackedStr>()? == name)
 }

@@ -27,7 +27,6 @@ pub(crate) enum Actions<'py> {
     Pickled(Bound<'py, PyList>),
 }
 
-/// The actions of one leaf.
 #[derive(Debug)]
 pub(crate) enum LeafActions<'py> {
     Array(Bound<'py, PyAny>),

@@ -223,7 +223,6 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.held[row].info = None;
     }
 
-    /// Writes an observation to its row of the batch.
     fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
         let place = self.place(row);
         let mut writer = ObservationWriter {
@@ -238,7 +237,6 @@ impl<'py> PyRows<'_, '_, 'py> {
         writer.write(&self.tree.root, observation)
     }
 
-    /// The place of a row in the batch.
     fn place(&self, row: usize) -> usize {
         let slab = self.slab.as_ref().expect("rows are written when they have places");
         slab.rows().start + row - self.span.start

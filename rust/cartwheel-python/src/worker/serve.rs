@@ -105,7 +105,6 @@ impl PyShardParts {
         PyShard::new(worker, observations, actions, autoreset, foreign, form, lost)
     }
 
-    /// Whether over rows are refused.
     pub(crate) fn refuses_over(&self) -> bool {
         self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
     }

@@ -211,7 +211,6 @@ fn given_seeds(seeds: Option<&Bound<'_, PyAny>>, places: usize) -> PyResult<Opti
     Err(PyValueError::new_err(text))
 }
 
-/// Python's names of the flags.
 fn flag_names(py: Python<'_>) -> [&Bound<'_, PyString>; 4] {
     [
         intern!(py, "success_once"),

@@ -136,7 +136,6 @@ impl<'py> EndedColumns<'py> {
 
 /// A number of 8 bytes.
 pub(super) trait EightBytes: Number {
-    /// Its bytes.
     fn bytes(self) -> [u8; 8];
 }
 

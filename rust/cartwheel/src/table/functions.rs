@@ -296,7 +296,6 @@ pub(super) unsafe extern "C" fn row_replace<E: Env>(
     unsafe { answer(rows.replace(row), error) }
 }
 
-/// The name of a parameter.
 fn name_of<E: Env>(parameter: usize) -> Result<&'static str, Error> {
     let name = E::parameters().get(parameter).copied();
     name.ok_or_else(|| Error::BadParameter(format!("there is no parameter number {parameter}")))
