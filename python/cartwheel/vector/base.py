@@ -20,9 +20,8 @@ from cartwheel._internal.process import Finalizer
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import keep_open
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.vector.idle import nothing_in_flight
-from cartwheel.vector.masked_rows import MaskedRows
-from cartwheel.vector.pool_owner import ActType, ObsType
+from cartwheel.vector.action_masks import MaskedRows
+from cartwheel.vector.pool_owner import ActType, ObsType, nothing_in_flight
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.saved_rows import SavedRows
 from cartwheel.vector.sent_rows import SentRows
