@@ -308,7 +308,6 @@ class patch_gymnasium:
     """
 
     def __init__(self) -> None:
-        """Replaces the classes."""
         self._before = (gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv)
         self._bind(AsyncVectorEnv, SyncVectorEnv)
 
@@ -326,5 +325,4 @@ class patch_gymnasium:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Restores the classes."""
         self.restore()

@@ -88,7 +88,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
         wait_num: int | None = None,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         if isinstance(envs, GymnasiumVectorEnv):
             vector = _checked(envs, wait_num, keywords)
         else:
@@ -118,7 +117,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
         self._action_spaces = [copy.deepcopy(vector.single_action_space) for _ in self._rows]
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self._envs!r})"
 
     # Attributes

@@ -197,11 +197,9 @@ class AwaitableEnvs:
         self._finalizer = Finalizer(self, _end, self._rows.service)
 
     def __repr__(self) -> str:
-        """Class and number of rows."""
         return f"{type(self).__name__}(num_envs={self._num_envs})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: processes are not copied."""
         raise TypeError(
             f"{self!r} cannot be pickled or copied: make another one from its functions"
         )

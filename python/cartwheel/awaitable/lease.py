@@ -14,7 +14,6 @@ class RowLease:
     """
 
     def __init__(self, envs: Any, index: int) -> None:
-        """Holds a row of an :class:`AwaitableEnvs`."""
         self._envs: Any = envs
         self._index = index
         self._loop = asyncio.get_running_loop()
@@ -25,7 +24,6 @@ class RowLease:
         return self._index
 
     def __repr__(self) -> str:
-        """The row, and whether it is still lent."""
         return f"RowLease({self._index}{', returned' if self._envs is None else ''})"
 
     def _lent(self) -> Any:
@@ -64,7 +62,6 @@ class Acquiring:
     """The ``async with`` block of a lease."""
 
     def __init__(self, envs: Any) -> None:
-        """Waits in ``__aenter__``."""
         self._envs = envs
         self._lease: RowLease | None = None
 

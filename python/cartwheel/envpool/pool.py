@@ -73,7 +73,6 @@ class EnvPool(ClosesAfterWith):
     """
 
     def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts the workers."""
         self._envs = engine.start(task, config)
         self._native = isinstance(self._envs, NativeVectorEnv)
         self.num_envs = config.num_envs
@@ -120,7 +119,6 @@ class EnvPool(ClosesAfterWith):
         return self._rows.astype(np.int32)
 
     def __len__(self) -> int:
-        """Number of environments."""
         return self.num_envs
 
     # Sending
@@ -478,15 +476,9 @@ class EnvPool(ClosesAfterWith):
         return np.stack(frames) if isinstance(frames[0], np.ndarray) else list(frames)
 
     def __repr__(self) -> str:
-        """Class, task and number of environments."""
         return f"{type(self).__name__}({self.spec.id!r}, num_envs={self.num_envs})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises: a pool cannot be pickled or copied.
-
-        Raises:
-            TypeError: Always.
-        """
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")
 
     def xla(self) -> Any:

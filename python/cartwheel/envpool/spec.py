@@ -82,7 +82,6 @@ class EnvSpec(Specs):
         observation_space: Space[Any],
         action_space: Space[Any],
     ) -> None:
-        """Sets the attributes."""
         self.task_id = task.task_id
         self.observation_space = observation_space
         self.action_space = action_space
@@ -115,7 +114,6 @@ class EnvSpec(Specs):
         return record("Config", self._config.as_dict())
 
     def __repr__(self) -> str:
-        """The task and its configuration."""
         keywords = self._config.as_dict().items()
         text = ", ".join(f"{name}={value!r}" for name, value in keywords)
         return f"EnvSpec({self.task_id!r}, {text})"

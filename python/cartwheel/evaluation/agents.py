@@ -58,7 +58,6 @@ class AgentsEvaluation:
         return "\n".join([self.total.summary(), *lines])
 
     def __repr__(self) -> str:
-        """All agents in one line, and the names of teams and agents."""
         names = f"agents={list(self.agents)}"
         if self.teams:
             names += f", teams={list(self.teams)}"

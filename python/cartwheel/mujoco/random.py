@@ -34,15 +34,12 @@ class RowGenerators:
         self._num_rows = num_rows
 
     def __len__(self) -> int:
-        """Returns the number of rows."""
         return self._num_rows
 
     def __repr__(self) -> str:
-        """Returns a description."""
         return f"RowGenerators of {self._num_rows} rows"
 
     def __getattr__(self, name: str) -> Any:
-        """Raises an error that lists the methods."""
         names = [known for known in dir(type(self)) if not known.startswith("_")]
         raise AttributeError(f"`rng` has no {name!r}; it has {', '.join(names)}")
 

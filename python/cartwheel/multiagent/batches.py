@@ -101,7 +101,6 @@ class AgentBatches:
     def __init__(
         self, layout: Layout, num_envs: int, mode: AutoresetMode, action_mask: str | None
     ) -> None:
-        """Takes the agents and their spaces."""
         self.layout = layout
         self.groups: list[Group] = layout.observation_groups()
         self.action_groups: list[Group] = layout.action_groups()

@@ -68,7 +68,6 @@ class Groups:
         }
 
     def __repr__(self) -> str:
-        """The groups and the vector environment."""
         return f"Groups({self.groups}, {self.envs!r})"
 
     def _batched(self, spaces: dict[str, Space[Any]]) -> dict[str, Space[Any]]:

@@ -135,7 +135,6 @@ class NativeBatches(AgentBatches):
     """Converts batches of native rows."""
 
     def __init__(self, pool: NativeAgentsPool) -> None:
-        """Takes the agents and their spaces."""
         super().__init__(pool.layout, pool.num_envs, pool.autoreset_mode, pool.mask_key)
         self._named = pool.named
 

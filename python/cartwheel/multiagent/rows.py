@@ -70,11 +70,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self._absent_in_state: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        """Class and environments, in one line."""
         return f"{type(self).__name__}({self.envs!r})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     @property

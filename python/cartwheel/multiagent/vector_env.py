@@ -149,7 +149,6 @@ class ParallelVectorEnv(AgentsBase):
         action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
-        """Starts the workers and makes the environments."""
         if isinstance(env_fns, str):
             raise TypeError(
                 f"`env_fns` must be a list of functions that make environments, got {env_fns!r}: "

@@ -185,7 +185,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
-        """Makes the environments and starts the threads."""
         arguments = dict(locals())
         limit = max_episode_steps
         if isinstance(env_id, EnvSpec):

@@ -41,7 +41,6 @@ class RemoteWorker:
     """
 
     def __init__(self, index: int, plan: Any, options: dict[str, Any]) -> None:
-        """Starts the actor."""
         self.index, self._plan, self._options = index, plan, options
         self.starting: Any = None
         self.calls: dict[Any, int] = {}

@@ -208,7 +208,6 @@ class RolloutWorkers(ClosesAfterWith):
             raise
 
     def __repr__(self) -> str:
-        """Workers, environments and policy in one line."""
         first = self._workers[0].description
         return (
             f"RolloutWorkers({self.num_workers} workers × [{first.envs}], {first.policy}, "

@@ -78,7 +78,6 @@ class TrajectoryDataset:
         success_only: bool = False,  # noqa: FBT001 - ManiSkill's signature
         device: Any = None,
     ) -> None:
-        """Reads the file."""
         h5py = load_library("h5py")
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
@@ -162,7 +161,6 @@ class TrajectoryDataset:
                 setattr(self, name, nested.apply(tensor, value))
 
     def __repr__(self) -> str:
-        """The amount of data, and the file."""
         read = f"{len(self)} transitions of {len(self.episodes)} episodes"
         return f"<TrajectoryDataset, {read} in {self.path}>"
 

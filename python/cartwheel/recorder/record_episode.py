@@ -161,7 +161,6 @@ class RecordEpisode(VectorWrapper):
         format: Format = "maniskill",
         queue_mb: float = 256,
     ) -> None:
-        """Makes the files."""
         if isinstance(env, AgentsBase):
             raise TypeError(
                 f"`env` has several agents, {env.possible_agents}: RecordParallelEpisode records "

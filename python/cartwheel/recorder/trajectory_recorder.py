@@ -68,7 +68,6 @@ class TrajectoryRecorder:
         keeps_infos: bool,
         get_state: Callable[[list[int]], list[bytes] | None] | None,
     ) -> None:
-        """Makes the tracks."""
         self._buffer = EpisodeBuffer(num_envs)
         self._keeps_infos, self._get_state = keeps_infos, get_state
         #: The last actions of all environments: the results come later.

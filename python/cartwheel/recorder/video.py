@@ -63,7 +63,6 @@ class Video:
     """
 
     def __init__(self, file: VideoFile, writer: Writer) -> None:
-        """Starts without a frame."""
         self.file, self._writer, self.frames = file, writer, 0
 
     def add(self, frame: Frame, captions: Callable[[Frame], Frame] | None = None) -> None:
@@ -89,7 +88,6 @@ class EpisodeVideos:
     """
 
     def __init__(self, output: VideoOutput, rows: list[int]) -> None:
-        """Starts without a frame."""
         self._output, self.rows = output, rows
         self._videos: dict[int, Video] = {}
         #: Videos that were cut from the present episode of a row.
@@ -139,7 +137,6 @@ class TiledVideo:
     """
 
     def __init__(self, output: VideoOutput, num_envs: int) -> None:
-        """Starts without a frame."""
         self._output = output
         self.rows = list(range(num_envs))
         self._columns = math.ceil(math.sqrt(num_envs))
@@ -229,7 +226,6 @@ class VideoRecorder:
         *,
         has_captions: bool,
     ) -> None:
-        """Draws nothing yet."""
         self._frames, self._videos, self._trigger = frames, videos, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(videos, TiledVideo)
@@ -355,7 +351,6 @@ class VideoFile:
     """
 
     def __init__(self, folder: FilePath, suffix: str, numbers: Iterator[int], fps: float) -> None:
-        """Opens nothing yet."""
         self._folder, self._suffix, self._numbers = folder, suffix, numbers
         self._part = folder / f".{os.getpid()}-{next(_PARTS)}.part.mp4"
         self._rate = Fraction(fps).limit_denominator(1001)

@@ -78,7 +78,6 @@ class Rollout(Estimators):
     """
 
     def __repr__(self) -> str:
-        """Size, mode and names of extras in one line."""
         size = f"{self.num_steps} steps × {self.num_envs} envs"
         return one_line("Rollout", f"{size}, {self.autoreset_mode.name.lower()}", self.extras)
 

@@ -77,7 +77,6 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     def __init__(
         self, envs: Iterable[Callable[[], Any]] | ParallelVectorEnv, **keywords: Any
     ) -> None:
-        """Makes the environments, unless ``envs`` has them."""
         self.vector_env = own = _as_parallel(envs, keywords)
         try:
             self._rows = rows = own.as_rows()
@@ -92,7 +91,6 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self.vector_env!r})"
 
     def reset(self) -> VecEnvObs:

@@ -108,7 +108,6 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         monitor: bool = False,
         **keywords: Any,
     ) -> None:
-        """Makes the environments, unless ``envs`` has them."""
         self._is_monitored = as_bool("monitor", monitor)
         #: The vector environment that steps them.
         self.vector_env = own = as_vector_env(envs, num_envs, keywords)
@@ -135,7 +134,6 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self.vector_env!r})"
 
     def step(self, actions: Any) -> VecEnvStepReturn:

@@ -215,7 +215,6 @@ class Singles:
     """Traces of single environments: row ``i`` alone, with the seed ``seed + i``."""
 
     def __init__(self, kit: Kit, limit: int | None) -> None:
-        """Keeps the kit and the step limit of the environments that it makes."""
         self._kit = kit
         self._limit = limit
         self._traces: dict[int, Trace] = {}

@@ -181,7 +181,6 @@ class _Inspector:
     """
 
     def __init__(self, kit: Kit, envs: Any) -> None:
-        """Takes the kit and the environments that are played."""
         self._kit = kit
         self._envs = envs
         self.finals = 0

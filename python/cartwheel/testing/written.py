@@ -68,7 +68,6 @@ class _Filler:
     """
 
     def __init__(self, space: Any, pattern: int) -> None:
-        """Takes the space of one observation and the byte to fill with."""
         self._space = space
         self._pattern = pattern
         self._copies: list[list[NDArray[np.uint8]]] = []

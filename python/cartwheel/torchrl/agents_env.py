@@ -95,7 +95,6 @@ class CartwheelAgentsEnv(EnvBase):
         with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         self._with_masks = as_bool("with_action_masks", with_action_masks)
         self._uses_mask = as_bool("use_mask", use_mask)
         categorical = as_bool("categorical_actions", categorical_actions)

@@ -114,7 +114,6 @@ class CartwheelEnv(GymLikeEnv):
         with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
         self._with_masks = as_bool("with_action_masks", with_action_masks)
         check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)

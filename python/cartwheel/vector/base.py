@@ -100,7 +100,6 @@ class PoolVectorEnv(
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args, self._attached)
 
     def __repr__(self) -> str:
-        """Class, id if it is known, number of environments, mode and executor, in one line."""
         parts = [] if self._shown_id is None else [repr(self._shown_id)]
         parts.append(f"num_envs={self.num_envs}")
         if self.batch_size < self.num_envs:
@@ -110,7 +109,6 @@ class PoolVectorEnv(
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(
             f"{self!r} cannot be pickled or copied: pass a function that makes one, such as "
             "`lambda: cartwheel.make_vec(id, num_envs)`."

@@ -294,7 +294,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
-        """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
         self.restart_policy = RestartPolicy(
             on_error,

@@ -122,7 +122,6 @@ class LocalChannel:
     pack = staticmethod(_itself)
 
     def __init__(self) -> None:
-        """Makes the queues."""
         #: Messages from the worker, with numbers, and messages to the worker.
         self.inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self.outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -59,7 +59,6 @@ class Chain:
     """
 
     def __init__(self, env: Any) -> None:
-        """Finds the members; calls nothing."""
         self.wrappers: list[Any] = []
         self._members: list[Any] = []
         core = None

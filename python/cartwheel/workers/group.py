@@ -103,7 +103,6 @@ class WorkerGroup:
     closing: set[int] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Sets the counts of restarts to zero."""
         self.restarts = [0] * len(self.shards)
         free_in_workers(self)
 

@@ -97,7 +97,6 @@ class Handoff:
     """
 
     def __init__(self) -> None:
-        """Makes the file."""
         self.descriptor = nameless_file("cartwheel-handoff")
 
     def read(self) -> dict[str, Any] | None:

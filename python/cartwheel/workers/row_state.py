@@ -208,7 +208,6 @@ class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(
         self, env: gym.Env[Any, Any], row: int, cache: ResetCache, draw: tuple[int, int]
     ) -> None:
-        """Wraps the environment of a row."""
         super().__init__(env)
         self._row = row
         self._cache = cache

@@ -38,7 +38,6 @@ class Stderr:
     """
 
     def __init__(self) -> None:
-        """Makes the memory."""
         self.descriptor = nameless_file("cartwheel-stderr")
 
     def last_lines(self) -> str:

@@ -81,7 +81,6 @@ class TransformAction(ActionWrapper):
         action_space: Space[Any] | None = None,
         single_action_space: Space[Any] | None = None,
     ) -> None:
-        """Checks the spaces; calls nothing."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of actions, got {type(func)}.")
@@ -150,7 +149,6 @@ class ClipAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Checks the space."""
         super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):
@@ -204,7 +202,6 @@ class FlattenAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], discrete: Form = "index") -> None:
-        """Flattens the space."""
         super().__init__(env)
         if discrete not in get_args(Form):
             raise ValueError(f"`discrete` must be 'index' or 'onehot', got {discrete!r}.")
@@ -339,7 +336,6 @@ class RescaleAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], min_action: Any, max_action: Any) -> None:
-        """Computes the rescaling."""
         super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):

@@ -387,7 +387,6 @@ class AtariPreprocessing(VectorWrapper):
         stack_size: int | None = None,
         channel_first: bool = False,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if stack_size is not None:
             stack_size = as_integer("stack_size", stack_size, 1, limit=65536)

@@ -85,7 +85,6 @@ class AutoresetAdapter(KeepsState, WholeBatches):
     row_entries = ("over",)
 
     def __init__(self, env: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
-        """Checks the modes; steps nothing."""
         super().__init__(env)
         self._mode = as_autoreset_mode(autoreset_mode)
         if self._mode == AutoresetMode.DISABLED:

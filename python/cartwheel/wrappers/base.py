@@ -585,7 +585,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         return self.env.render(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuses to be pickled or copied, because environments cannot be."""
         raise TypeError(
             f"{type(self).__name__} cannot be pickled or copied: make it anew, and give it the "
             "states of `state_dict()`."

@@ -73,7 +73,6 @@ class ActionBatch:
     __slots__ = ("_kinds", "_num_envs", "_row_kinds", "_rows", "env_index")
 
     def __init__(self, row_kinds: RowKinds, num_envs: int, env_index: Any) -> None:
-        """Computes nothing."""
         self._row_kinds, self._num_envs, self.env_index = row_kinds, num_envs, env_index
         self._rows: NDArray[np.int64] | None = None
         self._kinds: NDArray[np.uint8] | None = None

@@ -167,7 +167,6 @@ class ResizeObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env)
         size = self.shape = as_size("shape", shape)
 
@@ -210,7 +209,6 @@ class GrayscaleObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:

@@ -41,7 +41,6 @@ class Parts:
     """
 
     def __init__(self, space: Space[Any], keys: Sequence[str]) -> None:
-        """Resolves the keys."""
         if isinstance(keys, str) or not isinstance(keys, Sequence):
             raise TypeError(f"`keys` must be a sequence of strings, got {keys!r}.")
         if not all(isinstance(key, str) for key in keys):

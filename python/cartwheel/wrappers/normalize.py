@@ -183,7 +183,6 @@ class NormalizeObservation(Normalizer):
         clip: float | None = None,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the space; steps nothing."""
         self.epsilon = as_positive("epsilon", epsilon)
         bound = _as_clip(clip)
         super().__init__(env)
@@ -357,7 +356,6 @@ class NormalizeReward(Normalizer):
         *,
         clip: float | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         check_rewards_are_numbers(env, "NormalizeReward")
         self.gamma = as_fraction("gamma", gamma)
         self.epsilon = as_positive("epsilon", epsilon)

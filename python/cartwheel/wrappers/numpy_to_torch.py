@@ -101,7 +101,6 @@ class NumpyToTorch(ConvertsArrays):
         static: bool = False,
         depth: int = 4,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         try:
             import torch
         except ImportError:

@@ -71,7 +71,6 @@ class TransformObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the spaces; calls nothing."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
@@ -139,7 +138,6 @@ class DtypeObservation(ObservationWrapper):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], dtype: Any, *, keys: Sequence[str] | None = None
     ) -> None:
-        """Checks the arguments."""
         try:
             given = None if dtype is None else np.dtype(dtype)
         except TypeError:
@@ -212,7 +210,6 @@ class FilterObservation(ObservationWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], filter_keys: Sequence[str | int]) -> None:
-        """Checks the keys."""
         super().__init__(env)
         space = self._space_before
         is_dict = isinstance(space, Dict)
@@ -275,7 +272,6 @@ class FlattenObservation(ObservationWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Flattens the space."""
         super().__init__(env)
         self._filled = without_empty(self._space_before)
         self._set_observation_space(flatten_space(self._filled))
@@ -381,7 +377,6 @@ class RescaleObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Computes the rescaling."""
         super().__init__(env)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
@@ -416,7 +411,6 @@ class ReshapeObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the shape."""
         super().__init__(env)
         if not isinstance(shape, tuple) or not all(
             isinstance(size, int | np.integer) for size in shape

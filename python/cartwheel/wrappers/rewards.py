@@ -74,7 +74,6 @@ class TransformReward(VectorWrapper):
         func: Callable[[NDArray[np.float64]], Any],
         reward_space: Box | None = None,
     ) -> None:
-        """Tries the function."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of rewards, got {type(func)}.")
@@ -157,7 +156,6 @@ class ClipReward(TransformReward):
         min_reward: float | None = None,
         max_reward: float | None = None,
     ) -> None:
-        """Checks the limits."""
         check_rewards_are_numbers(env, "ClipReward")
         low, high = _limit("min_reward", min_reward), _limit("max_reward", max_reward)
         if low is None and high is None:

@@ -224,7 +224,6 @@ class SmoothAction(SentActions):
     row_entries = ("steps", "last")
 
     def __init__(self, env: VectorEnv[Any, Any, Any], smoothing: float) -> None:
-        """Checks the arguments; steps nothing."""
         self.smoothing = as_fraction("smoothing", smoothing)
         super().__init__(env)
         if not isinstance(self._space, Box) or self._space.dtype.kind != "f":
@@ -282,7 +281,6 @@ class DelayAction(SentActions):
     row_entries = ("steps", "waiting")
 
     def __init__(self, env: VectorEnv[Any, Any, Any], delay: int, fill: Any = None) -> None:
-        """Checks the arguments; steps nothing."""
         self.delay = as_integer("delay", delay, 0, limit=65536)
         super().__init__(env)
         self.fill = zero_of(self._space, "actions") if fill is None else _one(self._space, fill)
@@ -354,7 +352,6 @@ class StickyAction(SentActions):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], probability: float, seed: int | None = None
     ) -> None:
-        """Checks the arguments; steps nothing."""
         self.probability = as_fraction("probability", probability)
         number = None if seed is None else as_integer("seed", seed, 0)
         super().__init__(env)

@@ -128,7 +128,6 @@ class RecordMetrics(_ReportsEpisodes):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
-        """Checks the arguments; steps nothing."""
         check_rewards_are_numbers(env, "RecordMetrics")
         super().__init__(env, buffer_length, stats_key)
         self._episodes = EpisodeMetrics(
@@ -360,7 +359,6 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
         space = reward_space_of(env)

@@ -41,7 +41,6 @@ class Unseen:
     )
 
     def __init__(self, num_envs: int) -> None:
-        """Nothing was lost."""
         self._what = np.zeros(num_envs, np.uint8)
         #: How many wrappers, from the innermost on, have seen what was lost.
         self._seen_by = np.zeros(num_envs, np.intp)

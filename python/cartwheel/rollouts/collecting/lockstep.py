@@ -42,7 +42,6 @@ class Lockstep:
         num_steps: int | None,
         episodes_per_env: NDArray[np.int64] | None = None,
     ) -> None:
-        """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self.num_steps, self.episodes_per_env = num_steps, episodes_per_env
         self.carry: Carry | None = None

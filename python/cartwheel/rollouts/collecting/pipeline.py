@@ -84,7 +84,6 @@ class Pipeline(abc.ABC):
         columns: int | None,
         standby: Standby | None,
     ) -> None:
-        """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self._space = envs.single_observation_space
         self._reward_shape = reward_shape_of(envs)

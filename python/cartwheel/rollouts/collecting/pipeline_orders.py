@@ -35,7 +35,6 @@ class Free(Pipeline):
     def __init__(
         self, *where: Any, min_rows: int, max_rows: int, deadline: float | None, **bounds: Any
     ) -> None:
-        """As for the pipeline."""
         super().__init__(*where, **bounds)
         self._min_rows, self._max_rows, self._deadline = min_rows, max_rows, deadline
         #: When the first row began to wait for the policy.
@@ -95,7 +94,6 @@ class Groups(Pipeline):
     _recv_order = "sent"
 
     def __init__(self, *where: Any, groups: int, **bounds: Any) -> None:
-        """As for the pipeline."""
         super().__init__(*where, **bounds)
         self._groups = [np.arange(group, self._num_rows, groups) for group in range(groups)]
 
