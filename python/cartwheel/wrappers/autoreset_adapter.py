@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_rows
 from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
+from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
 from cartwheel.wrappers.base import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
@@ -169,7 +169,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 shown, _ = self._reset_rows(dropped)
                 if "env_index" not in result[1]:
                     space = self.single_observation_space
-                    result = put(space, result[0], dropped, shown), result[1]
+                    result = nested.put(space, result[0], dropped, shown), result[1]
         return self._begin_rollout(result)
 
     def get_own_state(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         """A step in which the rows of some places were reset."""
         observations, rewards, terminations, truncations, infos = step
         size, space = len(rewards), self.single_observation_space
-        observations = put(space, observations, places, shown)
+        observations = nested.put(space, observations, places, shown)
         infos = _without_rows(infos)
         over = np.zeros(size, np.bool_)
         over[places] = True

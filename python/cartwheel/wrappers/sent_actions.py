@@ -11,7 +11,6 @@ from gymnasium.vector.utils import create_empty_array
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_fraction, as_integer
 from cartwheel._internal.nested import as_array
-from cartwheel.wrappers._rows import put
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, RESET, TRANSITION
 from cartwheel.wrappers.frame_stack import zero_of
@@ -98,7 +97,7 @@ class SentActions(KeepsState, VectorWrapper):
             sent = self._send(rows[places], nested.take(self._space, values, places))
             self._waits[rows[places]] = True
             self._losses[rows[places]] = self._source.losses.number
-            return put(self._space, values, places, sent)
+            return nested.put(self._space, values, places, sent)
         return actions
 
     def _settle(self, rows: Rows) -> NDArray[np.bool_]:
