@@ -65,13 +65,10 @@ class Video:
     def __init__(self, file: VideoFile, writer: Writer) -> None:
         self.file, self._writer, self.frames = file, writer, 0
 
-    def add(self, frame: Frame, captions: Callable[[Frame], Frame] | None = None) -> None:
-        """Adds a frame, which the caller no longer uses."""
+    def add(self, frame: Frame, lines: list[str] | None = None) -> None:
+        """Adds a frame, which the caller no longer uses, with lines of text on it."""
         file = self.file
-        if captions is None:
-            self._writer.put(lambda: file.add(frame), frame.nbytes)
-        else:
-            self._writer.put(lambda: file.add(captions(frame)), frame.nbytes)
+        self._writer.put(lambda: file.add(_captioned(frame, lines)), frame.nbytes)
         self.frames += 1
 
     def end(self, *, keep: bool) -> None:
@@ -103,10 +100,10 @@ class EpisodeVideos:
         max_steps = self._output.max_steps
         for row, frame in frames.items():
             video = self._video(row)
-            video.add(frame, _captioner(captions.get(row)))
+            video.add(frame, captions.get(row))
             if max_steps is not None and video.frames > max_steps:
                 self._cut.setdefault(row, []).append(self._videos.pop(row))
-                self._video(row).add(frame, _captioner(captions.get(row)))
+                self._video(row).add(frame, captions.get(row))
 
     def end(self, row: int, *, keep: bool) -> list[VideoFile]:
         """The episode of a row is over; returns its videos."""
@@ -193,10 +190,6 @@ class TiledVideo:
 
 def _captioned(frame: Frame, lines: list[str] | None) -> Frame:
     return with_caption(frame, lines) if lines else frame
-
-
-def _captioner(lines: list[str] | None) -> Callable[[Frame], Frame] | None:
-    return (lambda frame: with_caption(frame, lines)) if lines else None
 
 
 def free_numbers(folder: FilePath) -> Iterator[int]:
