@@ -57,6 +57,22 @@ unsafe fn answer(result: Result<(), Refusal>, error: *mut abi::Sink) -> u32 {
     }
 }
 
+/// The address of what was made; null, and a refusal is written to `error`.
+///
+/// # Safety
+///
+/// Invariant 1.
+unsafe fn made<T>(made: Result<*mut T, Refusal>, error: *mut abi::Sink) -> *mut c_void {
+    match made {
+        Ok(made) => made.cast(),
+        Err(refusal) => {
+            // SAFETY: the host's sink (invariant 1).
+            unsafe { refuse(&refusal, error) };
+            null_mut()
+        }
+    }
+}
+
 /// Calls `call` with a row, guarded.
 ///
 /// # Safety
@@ -116,14 +132,9 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
     watch_panics();
-    match guarded(|| TypedKind::<E>::new(options)) {
-        Ok(kind) => Arc::into_raw(Arc::new(kind)).cast_mut().cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let kind = guarded(|| TypedKind::<E>::new(options));
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(kind.map(|kind| Arc::into_raw(Arc::new(kind)).cast_mut()), error) }
 }
 
 /// A kind with options of Rust, as [`kind_new`] makes it from JSON.
@@ -199,14 +210,9 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     // SAFETY: this is the count that was just added.
     let kind = unsafe { Arc::from_raw(kind) };
     let _printing = printing(kind.prints_panics);
-    match TypedRows::<E>::new(kind, count) {
-        Ok(rows) => Box::into_raw(Box::new(rows)).cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let rows = TypedRows::<E>::new(kind, count);
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(rows.map(|rows| Box::into_raw(Box::new(rows))), error) }
 }
 
 /// `cartwheel_abi::Env::rows_free`.
@@ -261,14 +267,9 @@ pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
 ) -> *mut c_void {
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
-    match guarded(|| parse::<E::ResetOptions>(text(options)?)) {
-        Ok(options) => Box::into_raw(Box::new(options)).cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let options = guarded(|| parse::<E::ResetOptions>(text(options)?));
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(options.map(|options| Box::into_raw(Box::new(options))), error) }
 }
 
 /// Options of a reset, as [`reset_options_new`] makes them from JSON.
