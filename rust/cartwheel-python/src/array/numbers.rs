@@ -65,10 +65,6 @@ impl<'py, T: Number> Numbers<'py, T> {
     }
 
     /// The same values in another type, in the same shape.
-    ///
-    /// # Panics
-    ///
-    /// When the array has no dimension.
     pub(crate) fn converted<N: Number + From<T>>(
         &self,
         blocks: &mut Blocks,
@@ -86,10 +82,6 @@ pub(crate) struct Unwritten<'py, T: Number>(Numbers<'py, T>);
 
 impl<'py, T: Number> Unwritten<'py, T> {
     /// An array of shape `[rows, *shape]`.
-    ///
-    /// # Panics
-    ///
-    /// When too little space of the block is left.
     pub(crate) fn new(
         py: Python<'py>,
         block: &Block,
@@ -130,10 +122,6 @@ impl<'py, T: Number> Unwritten<'py, T> {
     }
 
     /// The same array with these numbers.
-    ///
-    /// # Panics
-    ///
-    /// When there are not as many.
     fn filled<F: Copy + Into<T>>(mut self, numbers: &[F]) -> NewNumbers<'py, T> {
         let room = self.room();
         assert_eq!(room.len(), numbers.len(), "numbers");
@@ -154,10 +142,6 @@ impl<'py, T: Number> Unwritten<'py, T> {
 
 impl<'py> Unwritten<'py, u8> {
     /// An array of `count` flags, as bytes; other bytes than 0 and 1 are not flags.
-    ///
-    /// # Panics
-    ///
-    /// When too little space of the block is left.
     pub(crate) fn flags(py: Python<'py>, block: &Block, count: usize) -> PyResult<Self> {
         Self::of_dtype(py, block, DType::Bool, count, &[])
     }

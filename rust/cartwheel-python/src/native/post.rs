@@ -134,10 +134,6 @@ impl PyNativeEnvs {
 
     /// Posts the details of the next reset to all shards: of the rows of a mask, by default of all, with
     /// seeds of all rows, by default none.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer entries than rows.
     pub(crate) fn post_compiled_reset(&self, mask: Option<&[u8]>, seeds: Option<&[u128]>) {
         let how = |row: usize| match seeds {
             _ if mask.is_some_and(|mask| mask[row] == 0) => RowReset::Leave,

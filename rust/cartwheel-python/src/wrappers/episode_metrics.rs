@@ -243,10 +243,6 @@ impl<'py> NewValues<'py> {
     }
 
     /// Writes them, puts the values into a dictionary, and returns the mask.
-    ///
-    /// # Panics
-    ///
-    /// When they are of another number of places.
     fn fill(
         mut self,
         values: &Bound<'py, PyDict>,

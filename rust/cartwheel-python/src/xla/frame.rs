@@ -163,10 +163,6 @@ impl<'a> Frame<'a> {
     }
 
     /// An argument.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer arguments.
     pub(crate) fn argument(&self, at: usize) -> Argument<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[..self.num_arguments][at];
         let bytes = if bytes == 0 {
@@ -180,10 +176,6 @@ impl<'a> Frame<'a> {
     }
 
     /// A result.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer results.
     pub(crate) fn result(&mut self, at: usize) -> ResultBuffer<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[self.num_arguments + at];
         let bytes = if bytes == 0 {
