@@ -176,11 +176,7 @@ class EnvPool(ClosesAfterWith):
             raise EnvBusyError("step", busy.env_ids) from None
 
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
-        """Returns actions, the environments that they are for, and the environments of players.
-
-        Raises:
-            ValueError: The environments are not named, in asynchronous mode.
-        """
+        """Returns actions, the environments that they are for, and the environments of players."""
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)

@@ -70,11 +70,7 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
             raise
 
     def _read_layout(self) -> Layout:
-        """Returns the agents and the spaces of each.
-
-        Raises:
-            ValueError: The environment does not name its agents, or its spaces are of another form.
-        """
+        """Returns the agents and the spaces of each."""
         agents = tuple(self._callbacks.envs.agents())
         if not agents:
             raise ValueError(
@@ -184,11 +180,7 @@ def _stacked(values: list[Any]) -> Any:
 
 
 def _of_agent(space: Space[Any], place: int, count: int) -> Space[Any]:
-    """Returns the space of one agent out of that of all.
-
-    Raises:
-        ValueError: The first dimension of a part is another one.
-    """
+    """Returns the space of one agent out of that of all."""
     if isinstance(space, Dict):
         return Dict({key: _of_agent(part, place, count) for key, part in space.spaces.items()})
     if isinstance(space, Tuple):

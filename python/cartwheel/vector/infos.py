@@ -236,11 +236,6 @@ def _flags(
 
 
 def _flag(key: str, value: Any) -> bool:
-    """Converts the value of one environment.
-
-    Raises:
-        TypeError: A value is not a flag, a number or an array of them.
-    """
     try:
         array = np.asarray(value)
     except ValueError:  # ragged

@@ -316,11 +316,6 @@ class AgentsEnv:
 
 
 def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
-    """Returns the rewards of agents as floats.
-
-    Raises:
-        TypeError: One is not a number.
-    """
     try:
         return list(map(float, rewards))
     except (TypeError, ValueError):

@@ -291,11 +291,6 @@ class AwaitedEnv:
 
 
 def _done(name: str, result: Any) -> Any:
-    """Returns the result of a method.
-
-    Raises:
-        TypeError: It is a coroutine, which nothing in the process of a row awaits.
-    """
     if not inspect.iscoroutine(result):
         return result
     result.close()

@@ -201,11 +201,7 @@ class WorkerCallbacks:
         pool.call(sent, None, "rollout", self.timeout)
 
     def _receive_unless_dead(self, worker: int, number: int) -> Any:
-        """Receives an announced message; ``None`` if its worker died first and may be restarted.
-
-        Raises:
-            WorkerDiedError: The worker died and is not replaced.
-        """
+        """Receives an announced message; ``None`` if its worker died first and may be restarted."""
         try:
             return self._group.receive_announced(worker, number)
         except WorkerDiedError:

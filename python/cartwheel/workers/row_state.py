@@ -148,11 +148,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
 
 
 def _check_cached(env: Any, row: int) -> None:
-    """Refuses wrappers whose values each reset from a cache would turn back.
-
-    Raises:
-        ValueError: One of them is around the environment.
-    """
+    """Refuses wrappers whose values each reset from a cache would turn back."""
     for wrapper in Chain(env).wrappers:
         name = next((kind.__name__ for kind in OF_MANY_EPISODES if isinstance(wrapper, kind)), None)
         if name is not None:

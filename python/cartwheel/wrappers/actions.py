@@ -123,11 +123,7 @@ def as_space(space: Space[Any], batch: Any) -> Any:
 
 
 def _of_box(space: Space[Any], actions: Any, num_envs: int) -> NDArray[Any]:
-    """Actions of a ``Box`` as an array. NumPy would repeat those of some other shapes.
-
-    Raises:
-        ValueError: They have another shape, or there are more than environments.
-    """
+    """Actions of a ``Box`` as an array. NumPy would repeat those of some other shapes."""
     array = as_array("actions", actions)
     if not array.ndim or array.shape[1:] != space.shape or len(array) > num_envs:
         raise ValueError(

@@ -150,16 +150,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         return step
 
     def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
-        """Steps the rows whose episodes continue until all have their frames.
-
-        Args:
-            actions: Of the step.
-            env_index: Of the step.
-            frames: The first one; the others are added.
-
-        Returns:
-            For each place the number of its last frame.
-        """
+        """Adds frames until all rows have theirs; returns the number of the last one, by place."""
         places, batch = frames[0]
         ends = np.zeros(len(places), np.intp)
         for number in range(1, self._frame_skip):

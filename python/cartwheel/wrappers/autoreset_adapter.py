@@ -233,11 +233,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         )
 
     def _shares(self, actions: Any, env_index: Any) -> tuple[Shares, Any]:
-        """Separates rows that are stepped from rows whose reset is due.
-
-        Returns:
-            The rows, and the actions of those that are stepped.
-        """
+        """Separates rows that are stepped, with their actions, from rows whose reset is due."""
         if self._recording is not None:
             self._recording.check_step(env_index)
         if env_index is None:

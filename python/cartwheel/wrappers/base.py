@@ -644,15 +644,7 @@ class WholeBatches(VectorWrapper):
         self._step_rows = None
 
     def _check_batches(self, envs: VectorEnv[Any, Any, Any], need: str) -> None:
-        """Checks that batches have all rows.
-
-        Args:
-            envs: The wrapped environment.
-            need: The reason and the remedy, for the error.
-
-        Raises:
-            ValueError: ``batch_size`` is below ``num_envs``.
-        """
+        """Refuses batches of some rows; ``need`` is the reason and the remedy, for the error."""
         batch_size = getattr(envs, "batch_size", envs.num_envs)
         if batch_size < envs.num_envs:
             raise ValueError(

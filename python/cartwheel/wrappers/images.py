@@ -93,12 +93,7 @@ class Images:
 
 
 def _checked_shape(name: str, space: Space[Any], *, is_gray: bool) -> tuple[int, ...]:
-    """The shape of a space of images.
-
-    Raises:
-        TypeError: It is not a ``Box``.
-        ValueError: It has no images, or for gray ones no red, green and blue.
-    """
+    """The shape of a space, which must be one of images."""
     if not isinstance(space, Box):
         raise TypeError(f"{name} needs observations in a Box, got {space}")
     if is_gray and (len(space.shape) != 3 or space.shape[-1] != 3):

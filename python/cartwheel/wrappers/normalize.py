@@ -96,12 +96,7 @@ class Normalizer(KeepsState, VectorWrapper):
         return moments[""] if self._is_whole else moments
 
     def _set_moments(self, name: str, given: Any) -> None:
-        """Sets the moments to ``given``, for the property of this name.
-
-        Raises:
-            ValueError: They are of other keys or shapes, or of no observations.
-            TypeError: They are not moments.
-        """
+        """Sets the moments to ``given``, for the property of this name."""
         by_key = {"": given} if self._is_whole else given
         if not isinstance(by_key, dict) or by_key.keys() != self._normalizers.keys():
             keys = sorted(self._normalizers)
@@ -297,11 +292,7 @@ class NormalizeObservation(Normalizer):
 
 
 def _box(space: Space[Any]) -> Box:
-    """The space, if it is one that can be normalized.
-
-    Raises:
-        TypeError: It is not.
-    """
+    """The space, if it is one that can be normalized."""
     if not isinstance(space, Box):
         advice = ": flatten it with FlattenObservation" if flattens(space) else ""
         raise TypeError(

@@ -395,11 +395,6 @@ def _exchange_of(torch: Any) -> TensorExchange | None:
 
 
 def _as_array(tensor: Any) -> Any:
-    """Returns a tensor as an array.
-
-    Raises:
-        TypeError: NumPy has no such dtype.
-    """
     try:
         return tensor.numpy()  # takes half of the time of the other call
     except (RuntimeError, TypeError):  # it has a gradient, or is on another device
@@ -407,11 +402,7 @@ def _as_array(tensor: Any) -> Any:
 
 
 def _as_detached_array(tensor: Any) -> Any:
-    """Returns a tensor of any device as an array.
-
-    Raises:
-        TypeError: NumPy has no such dtype.
-    """
+    """Returns a tensor of any device as an array."""
     try:
         return tensor.numpy(force=True)
     except TypeError:

@@ -93,11 +93,7 @@ class TransformObservation(ObservationWrapper):
 
 
 def _of_parts(name: str, spaces: Any, keys: list[str]) -> list[Any]:
-    """The space of each part, from one for all of them or from a dictionary.
-
-    Raises:
-        ValueError: The dictionary has another key.
-    """
+    """The space of each part, from one for all of them or from a dictionary."""
     if not isinstance(spaces, dict):
         return [spaces] * len(keys)
     if not spaces.keys() <= set(keys):
@@ -160,11 +156,7 @@ class DtypeObservation(ObservationWrapper):
 
 
 def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
-    """The space with another dtype.
-
-    Raises:
-        TypeError: It is not one of arrays.
-    """
+    """The space with another dtype."""
     if isinstance(space, Box):
         low, high = space.low, space.high
         with np.errstate(over="ignore", invalid="ignore"):

@@ -115,11 +115,7 @@ class SentActions(KeepsState, VectorWrapper):
         return flying
 
     def _carry_out_lost(self, rows: Rows) -> Rows:
-        """Keeps what was sent for rows that went on since then in results that were lost.
-
-        Returns:
-            The rows that went on.
-        """
+        """Keeps what was sent for rows that went on in lost results; returns these rows."""
         went_on = rows[self._source.losses.last[rows] > self._losses[rows]]
         self._carried_out(went_on[self._waits[went_on]])
         return went_on
@@ -170,11 +166,7 @@ class SentActions(KeepsState, VectorWrapper):
 
 
 def _fitted(space: Space[Any], actions: Any, rows: int) -> Any:
-    """A batch of actions with the dtypes and shapes of a space.
-
-    Raises:
-        ValueError: It has another nesting, other shapes, or floats for integers.
-    """
+    """A batch of actions with the dtypes and shapes of a space."""
 
     def fitted(part: Space[Any], values: Any) -> Any:
         wanted = (rows, *(part.shape or ()))
@@ -406,11 +398,7 @@ def _per_row(flags: NDArray[np.bool_], actions: NDArray[Any]) -> NDArray[np.bool
 
 
 def _one(space: Space[Any], action: Any) -> Any:
-    """An action of a space as arrays.
-
-    Raises:
-        ValueError: It is not in the space.
-    """
+    """An action of a space as arrays."""
     try:
         fitted = nested.each(lambda part, value: np.asarray(value, part.dtype), space, action)
         fits = bool(space.contains(fitted))
