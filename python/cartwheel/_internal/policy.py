@@ -80,11 +80,6 @@ def mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
 def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> dict[str, Any]:
     """Returns the keyword with the masks of actions of rows, for a policy with this parameter.
 
-    Args:
-        envs: The vector environment.
-        parameter: From :func:`mask_parameter`.
-        rows: Row numbers.
-
     Returns:
         Nothing for a policy without the parameter. Nothing, too, if the environments show no masks
         and the parameter has a default.
@@ -124,10 +119,6 @@ def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, A
     the pair is nested just as the space is: then it is actions. A pair whose second entry is
     ``None`` is the result of ``predict`` of a model without a recurrent state: actions. Any other
     tuple is actions in a ``Tuple`` space, and refused in other spaces.
-
-    Args:
-        answer: The result of the policy.
-        space: The action space of one environment.
 
     Returns:
         The actions, and the extras by name. Neither is checked.

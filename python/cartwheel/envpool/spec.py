@@ -167,10 +167,6 @@ _namedtuple: Any = collections.namedtuple  # noqa: PYI024 - fields known at run 
 def record(name: str, fields: dict[str, Any]) -> Any:
     """Makes a named tuple; equal names and keys give the same type.
 
-    Args:
-        name: The name of the type.
-        fields: Values by field, in the order of the fields.
-
     Raises:
         ValueError: A key is not an identifier, or begins with an underscore.
     """

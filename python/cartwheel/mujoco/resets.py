@@ -203,12 +203,7 @@ class EpisodeStarts:
         self.arrays: SimulationArrays | None = None
 
     def __call__(self, rows: list[int], numbers: list[int], streams: RowStreams) -> int | None:
-        """Writes the first states of rows.
-
-        Args:
-            rows: The rows, in order.
-            numbers: The numbers of their simulations.
-            streams: Their random numbers.
+        """Writes the first states of rows, in order, by the random numbers of their simulations.
 
         Returns:
             Number of ``Fields`` in Rust: what takes effect now. ``None``: nothing was written.

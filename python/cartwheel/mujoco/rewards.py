@@ -238,14 +238,7 @@ class Fields:
         return [(name, prod(shape)) for name, shape in self.shapes.items()]
 
     def split(self, observations: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Returns views of the arrays in observations of several simulations.
-
-        Args:
-            observations: ``(..., size)``.
-
-        Returns:
-            Each array by its name, ``(..., *shape)``.
-        """
+        """Returns views ``(..., *shape)``, by name, of observations ``(..., size)``."""
         split, start = {}, 0
         for name, shape in self.shapes.items():
             end = start + prod(shape)

@@ -157,12 +157,7 @@ class AgentBatches:
         result: tuple[Any, Any, Any, Any, dict[str, Any]],
         frozen: NDArray[np.bool_] | None,
     ) -> Columns:
-        """Converts the result of a step.
-
-        Args:
-            result: The result of the pool.
-            frozen: Which rows were not stepped, because they were over before.
-        """
+        """Converts the result of a step; rows that are ``frozen`` were not stepped."""
         batch, rewards, terminations, truncations, infos = result
         over = np.logical_or(terminations, truncations)
         last, has_last = batch, not self._is_same_step
@@ -310,11 +305,7 @@ class AgentBatches:
         return of_places(groups[found[0][0].key], [at for _, at in found])
 
     def actions(self, actions: Any, count: int) -> dict[str, Any]:
-        """Returns the batch of actions of a pool.
-
-        Args:
-            actions: The actions ``(count, ...)`` of each agent.
-            count: The number of rows.
+        """Returns the batch of actions of a pool, from those of each agent, ``(count, ...)``.
 
         Raises:
             TypeError: ``actions`` is not a dictionary, or actions of an agent have another dtype.

@@ -354,11 +354,7 @@ def _with_rows(
 ) -> NDArray[Any]:
     """Returns an array of ``count`` rows with other values in some: objects if shapes differ.
 
-    Args:
-        array: The array, ``None`` for a new one; it may be changed.
-        rows: The rows, as an index.
-        values: A value for each of them.
-        count: The number of all rows.
+    ``array`` may be changed; ``None``: a new one.
     """
     if array is None:
         array = _blanks(count, values)

@@ -329,11 +329,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
 
 
 def rows_of(indices: VecEnvIndices, num_envs: int) -> list[int]:
-    """Returns row numbers from 0 on.
-
-    Args:
-        indices: Row numbers in any order, also negative ones, or one; ``None`` for all rows.
-        num_envs: The number of all rows.
+    """Returns row numbers from 0 on; negative ones count from the end, and ``None`` means all.
 
     Raises:
         IndexError: A row does not exist.
@@ -378,16 +374,7 @@ _OWN_KEYWORDS = {
 def as_vector_env(
     envs: Any, num_envs: Any, keywords: dict[str, Any]
 ) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
-    """Returns a vector environment in the form that Stable-Baselines3 needs.
-
-    Args:
-        envs: Functions, an id, or a vector environment.
-        num_envs: The number of environments of an id.
-        keywords: Keywords of the vector environment to make.
-
-    Raises:
-        Exception: As for ``CartwheelVecEnv``.
-    """
+    """Returns what the arguments of ``CartwheelVecEnv`` name, in the form that it needs."""
     if isinstance(envs, GymnasiumVectorEnv):
         return _checked(envs, num_envs, keywords)
     is_id = isinstance(envs, str | EnvSpec)
@@ -460,10 +447,6 @@ def batches_of(space: Space[Any], num_envs: int) -> Callable[[Any], Any]:
     """Returns a function that turns actions, one for each environment, into a batch.
 
     Policies of Stable-Baselines3 choose integer actions (of a ``MultiBinary``) as floats.
-
-    Args:
-        space: The action space of one environment.
-        num_envs: The number of actions.
     """
     if describe(space)[0] != "leaf":
         return functools.partial(_batch, space, num_envs)

@@ -322,10 +322,7 @@ class CartwheelAgentsEnv(EnvBase):
 def _encoded(spec: Any, values: Any, axis: int) -> Any:
     """Returns a batch of observations as a tensor, or tensors in a tensordict.
 
-    Args:
-        spec: Their spec.
-        values: The observations.
-        axis: The number of dimensions of the batch, behind which parts of a tuple are stacked.
+    Parts of a tuple are stacked along ``axis``, behind the dimensions of the batch.
     """
     if isinstance(values, dict):
         return TensorDict(

@@ -42,9 +42,6 @@ def is_dense(finals: Any) -> bool:
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     """Returns the rows whose environment was replaced, by ``on_error`` or a worker's restart.
 
-    Args:
-        infos: The infos of one step.
-
     Returns:
         A mask of the batch; ``None`` if no row failed.
 

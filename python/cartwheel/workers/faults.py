@@ -150,9 +150,7 @@ def described(error: BaseException) -> tuple[str, str]:
 def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
     """Raises the exception of the lowest row and mentions the others in a note.
 
-    Args:
-        faults: At least one.
-        received: The rows of the batch, if the rows were sent by ``send``.
+    ``received`` are the rows of the batch, if they were sent by ``send``.
     """
     raise _first(faults, received)
 

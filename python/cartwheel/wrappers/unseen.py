@@ -102,9 +102,7 @@ class Unseen:
     def mark_uncertain(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
         """It is not known whether the results that these rows lost were seen, or were there.
 
-        Args:
-            rows: The rows.
-            begins: Whether an episode may have begun in them.
+        ``begins``: an episode may have begun in them.
         """
         what = self._what[rows]
         self._what[rows] = np.where(what == _NEW, _SKIPPED, what)

@@ -311,10 +311,6 @@ def is_of_row(name: Any) -> bool:
 def read(row: Row, name: str) -> Any:
     """Returns an attribute: MuJoCo's object, or the value of a field; arrays are copied.
 
-    Args:
-        row: The simulation.
-        name: As for :func:`is_of_row`.
-
     Raises:
         AttributeError: The field does not exist.
     """
