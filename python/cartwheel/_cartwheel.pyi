@@ -1588,11 +1588,7 @@ class EpisodeMetrics:
         """Adds a reset."""
 
     def step(
-        self,
-        arrays: _StepArrays,
-        reported: tuple[_Flag, _Flag],
-        seeds: NDArray[np.int64] | None,
-        /,
+        self, arrays: _StepArrays, reported: tuple[_Flag, _Flag], seeds: NDArray[np.int64] | None, /
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
         """Adds a step, with the successes and failures that places report.
 
@@ -1639,9 +1635,7 @@ class ObservationNormalizer:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """Returns the normalized observations of a batch, and of ``ended`` the final ones."""
 
-    def state(
-        self,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+    def state(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
         """Returns copies of mean, variance, count, and the last observation of each environment."""
 
     def set_state(

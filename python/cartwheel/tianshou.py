@@ -156,11 +156,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
     # Resets
 
     def reset(
-        self,
-        env_id: Rows = None,
-        *,
-        seed: int | None = None,
-        options: dict[str, Any] | None = None,
+        self, env_id: Rows = None, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, NDArray[Any]]:
         """Resets environments.
 
@@ -322,11 +318,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return rows, (*arrays, infos_by_row(infos, len(rows)))
 
     def _keep(
-        self,
-        parts: list[tuple[list[int], Steps]],
-        rows: list[int],
-        batch: Steps,
-        wanted: set[int],
+        self, parts: list[tuple[list[int], Steps]], rows: list[int], batch: Steps, wanted: set[int]
     ) -> None:
         """Adds the wanted rows of a batch to ``parts``."""
         places = [place for place, row in enumerate(rows) if row in wanted]

@@ -56,11 +56,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     __del__ = keep_open
 
     def reset(
-        self,
-        env_id: Any = None,
-        *,
-        seed: Any = None,
-        options: dict[str, Any] | None = None,
+        self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets environments and receives a batch.
 

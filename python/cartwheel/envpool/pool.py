@@ -20,13 +20,7 @@ from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.registry import info_dtypes
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.vector.state_dict import (
-    check_array,
-    check_header,
-    check_keys,
-    check_list,
-    new_state,
-)
+from cartwheel.vector.state_dict import check_array, check_header, check_keys, check_list, new_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -76,11 +76,7 @@ class EnvSpec(Specs):
     """
 
     def __init__(
-        self,
-        task: Task,
-        config: Config,
-        observation_space: Space[Any],
-        action_space: Space[Any],
+        self, task: Task, config: Config, observation_space: Space[Any], action_space: Space[Any]
     ) -> None:
         self.task_id = task.task_id
         self.observation_space = observation_space

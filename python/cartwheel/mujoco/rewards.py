@@ -97,11 +97,7 @@ class ExternalRewards:
         )
         split = self._fields.split
         shown_before = split(np.frombuffer(before).reshape(after.shape))
-        given = (
-            {**shown_before, **self._before},
-            actions,
-            {**split(after), **self._read_inputs()},
-        )
+        given = ({**shown_before, **self._before}, actions, {**split(after), **self._read_inputs()})
         return (
             self._rewards(np.frombuffer(stepped, np.bool_), *given),
             self._flags("terminated", *given),

@@ -153,9 +153,7 @@ class AgentBatches:
         return columns
 
     def step(
-        self,
-        result: tuple[Any, Any, Any, Any, dict[str, Any]],
-        frozen: NDArray[np.bool_] | None,
+        self, result: tuple[Any, Any, Any, Any, dict[str, Any]], frozen: NDArray[np.bool_] | None
     ) -> Columns:
         """Converts the result of a step; rows that are ``frozen`` were not stepped."""
         batch, rewards, terminations, truncations, infos = result

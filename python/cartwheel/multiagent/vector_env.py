@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import (
-    as_autoreset_mode,
-    as_bool,
-    as_env_fns,
-    as_integer,
-)
+from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
 from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent

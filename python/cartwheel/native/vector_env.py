@@ -648,11 +648,7 @@ def _shut_down(pool: Pool, grace: float) -> None:
 
 
 def make_native(
-    num_envs: int,
-    *,
-    env_id: str,
-    autoreset_mode: Mode | None = None,
-    **keywords: Any,
+    num_envs: int, *, env_id: str, autoreset_mode: Mode | None = None, **keywords: Any
 ) -> NativeVectorEnv:
     """Makes a native vector environment: the entry point of every native id.
 

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import (
-    as_bool,
-    as_integer,
-    as_positive,
-    as_rows,
-)
+from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.rewards import check_rewards_are_numbers

@@ -20,14 +20,7 @@ from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
 from cartwheel.rollouts.frames import frames, pairs
 from cartwheel.rollouts.record import one_line
-from cartwheel.rollouts.views import (
-    Episodes,
-    Places,
-    Rows,
-    Transitions,
-    Windows,
-    running,
-)
+from cartwheel.rollouts.views import Episodes, Places, Rows, Transitions, Windows, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -243,12 +243,7 @@ class NormalizeObservation(Normalizer):
             finals.observations = last
 
     def _transform_parts(
-        self,
-        parts: Parts,
-        batch: Batch,
-        marks: Marks,
-        ends: Ended | None,
-        finals: Finals | None,
+        self, parts: Parts, batch: Batch, marks: Marks, ends: Ended | None, finals: Finals | None
     ) -> None:
         found = parts.of(batch.observations)
         last = {} if finals is None else parts.of(finals.observations)

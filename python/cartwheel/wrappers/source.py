@@ -30,14 +30,7 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import (
-    FAILED,
-    RESET,
-    SHOWN,
-    ActionBatch,
-    Batch,
-    refuse_transformed,
-)
+from cartwheel.wrappers.batch import FAILED, RESET, SHOWN, ActionBatch, Batch, refuse_transformed
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
