@@ -39,15 +39,11 @@ class RowLease:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the row, see :meth:`AwaitableEnvs.reset`."""
-        result: tuple[Any, dict[str, Any]]
-        result = await self._lent().reset(self._index, seed=seed, options=options)
-        return result
+        return await self._lent().reset(self._index, seed=seed, options=options)
 
     async def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps the row, see :meth:`AwaitableEnvs.step`."""
-        result: tuple[Any, float, bool, bool, dict[str, Any]]
-        result = await self._lent().step(self._index, action)
-        return result
+        return await self._lent().step(self._index, action)
 
     async def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of the row's environment, see :meth:`AwaitableEnvs.call`."""

@@ -202,8 +202,7 @@ class Service:
 
     def _take(self, request: Request) -> None:
         """Sends a request as soon as its row is up and idle."""
-        row = self._rows[request.row]
-        row.held = request
+        self._rows[request.row].held = request
         self._advance(request.row)
 
     def _advance(self, index: int) -> None:

@@ -104,8 +104,7 @@ class EnvPool(ClosesAfterWith):
     @property
     def config(self) -> dict[str, Any]:
         """The configuration, as a new dictionary; ``seed`` is the seed that was used."""
-        config: dict[str, Any] = self.spec.config._asdict()
-        return config
+        return self.spec.config._asdict()
 
     @property
     def all_env_ids(self) -> NDArray[np.int32]:

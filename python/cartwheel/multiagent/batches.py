@@ -257,8 +257,7 @@ class AgentBatches:
 
     def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Returns the stacked observations of each group, of a batch of the pool."""
-        groups: dict[str, Any] = batch["agents"]
-        return groups
+        return batch["agents"]
 
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards ``(n, agents)`` of a step.

@@ -148,8 +148,7 @@ class NativeBatches(AgentBatches):
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards that the environments show."""
         del rewards  # those of the rows
-        shown: NDArray[np.float64] = batch["rewards"]
-        return shown
+        return batch["rewards"]
 
     def actions(self, actions: Any, count: int) -> Any:
         """Returns the actions of the rows."""

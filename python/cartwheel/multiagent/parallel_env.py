@@ -59,8 +59,7 @@ class ParallelRow(ParallelEnv):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
         """Resets the environment; returns observations and infos."""
-        columns = self.envs._reset_columns(seed, options)
-        return self._shown(columns)[:2]
+        return self._shown(self.envs._reset_columns(seed, options))[:2]
 
     def step(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Steps the agents in ``agents``.

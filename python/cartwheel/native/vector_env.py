@@ -608,8 +608,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self._shown_id} has no parameter {name!r}; {rest}")
-        messages: list[Any] = self._callbacks.pack_request(name, rows, values)
-        return messages
+        return self._callbacks.pack_request(name, rows, values)
 
     def _control(
         self, calling: str, messages: list[Any], rows: Sequence[int] | None = None

@@ -105,8 +105,7 @@ class TrajectoryRecorder:
 
     def lengths(self, rows: Any) -> Rows:
         """The steps of the present episodes."""
-        lengths: Rows = self._buffer.lengths[rows]
-        return lengths
+        return self._buffer.lengths[rows]
 
     def act(self, actions: Any, rows: Any, busy: Iterable[int]) -> None:
         """Keeps copies of actions until their results come.

@@ -92,8 +92,7 @@ class Recording:
         for segment in reversed(self.segments):
             if segment.steps >= back:
                 ended = segment.steps - back
-                over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
-                return over
+                return segment.terminated[ended] | segment.truncated[ended]
             back -= segment.steps
         return self.carry.done if self.has_steps else self.carry.is_first
 
@@ -169,10 +168,7 @@ class Recording:
         """
         _, _, terminations, truncations, infos = step
         over, others = terminations | truncations, ~infos["acted"]
-        begun: NDArray[np.bool_] = (
-            others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
-        )
-        return begun
+        return others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
 
     def _is_refused(self, segment: Segment, calls: Calls) -> bool:
         """Whether a step that raised is known not to have begun."""
@@ -180,8 +176,7 @@ class Recording:
             if segment.copies:
                 return calls.sees_all and not calls.others()
             pool_env: Any = self.envs.unwrapped
-            refused: bool = pool_env._pool.recorded_steps() == segment.steps
-            return refused
+            return pool_env._pool.recorded_steps() == segment.steps
         return False
 
     def pause(self) -> None:

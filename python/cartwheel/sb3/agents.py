@@ -184,8 +184,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         Raises:
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
         """
-        observations: VecEnvObs = self._rows.load_state_dict(state)
-        return observations
+        return self._rows.load_state_dict(state)
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Renders every environment once; its agents share the frame.

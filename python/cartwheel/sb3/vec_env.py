@@ -211,8 +211,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
             gymnasium.error.Error: It is negative.
         """
         as_seeds(seed, range(1), 1)
-        seeds: Sequence[int | None] = super().seed(seed)
-        return seeds
+        return super().seed(seed)
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""
@@ -262,8 +261,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """
         if not has_images(self.render_mode):
             return [None] * self.num_envs
-        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
-        return frames
+        return self.vector_env.render()
 
     # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
     # by default all rows. Results are in their order.
@@ -324,8 +322,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         return not self._has_mask_method
 
     def _mask_of(self, row: int) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = self.vector_env.action_masks([row])[0]
-        return mask
+        return self.vector_env.action_masks([row])[0]
 
 
 def rows_of(indices: VecEnvIndices, num_envs: int) -> list[int]:
@@ -398,9 +395,7 @@ def as_vector_env(
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
     finals = keywords.get("final_obs", "object")
     check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
-    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
-    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
-    return made
+    return make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
 
 
 def _checked(

@@ -84,8 +84,7 @@ class Kit:
     @property
     def mode(self) -> AutoresetMode:
         """The autoreset mode of the given vector environment."""
-        mode: AutoresetMode = autoreset_mode_of(self.given)
-        return mode
+        return autoreset_mode_of(self.given)
 
     @contextlib.contextmanager
     def made(self, num_envs: int, **keywords: Any) -> Iterator[Any]:

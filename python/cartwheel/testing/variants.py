@@ -151,8 +151,7 @@ class PythonVariants(Variants):
 
     def make_single(self) -> gym.Env[Any, Any] | None:
         """The environment that the first function makes."""
-        env: gym.Env[Any, Any] = self._env_fns[0]()
-        return env
+        return self._env_fns[0]()
 
 
 class AgentsVariants(PythonVariants):

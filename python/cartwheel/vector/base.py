@@ -151,8 +151,7 @@ class PoolVectorEnv(
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions, env_index)
-        return result
+        return self._pool.step(actions, env_index)
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
         """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
@@ -175,9 +174,7 @@ class PoolVectorEnv(
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        seconds = as_timeout(timeout)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
-        return result
+        return self._pool.step_wait(as_timeout(timeout))
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Waits for a call.
@@ -189,14 +186,12 @@ class PoolVectorEnv(
             gymnasium.error.NoAsyncCallError: There was no ``call_async``.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
-        return results
+        return self._pool.call_wait(as_timeout(timeout))
 
     @property
     def timeout(self) -> float | None:
         """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
-        seconds: float | None = self._callbacks.timeout
-        return seconds
+        return self._callbacks.timeout
 
     # Rollouts
 

@@ -79,8 +79,7 @@ def failed_steps(
     whole = terminated
     if mode == AutoresetMode.SAME_STEP:
         whole = terminated & (infos["_final_obs"][places] if "_final_obs" in infos else False)
-    steps: NDArray[np.bool_] = failed[places] & ~whole
-    return steps
+    return failed[places] & ~whole
 
 
 def masks_of(infos: Iterable[Any]) -> set[str]:

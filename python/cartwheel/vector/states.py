@@ -63,8 +63,7 @@ def loaded(pool: Pool, callbacks: Any, states: list[bytes], space: Space[Any], c
     """
     rows = list(range(len(states)))
     before = saved(pool, callbacks, rows, calling, with_failed=True)
-    batches = _restored(pool, callbacks, rows, states, before)
-    return _in_order(rows, batches, space)[0]
+    return _in_order(rows, _restored(pool, callbacks, rows, states, before), space)[0]
 
 
 def _restored(
@@ -144,8 +143,7 @@ def _in_order(
 
 def _rows_of(infos: dict[str, Any]) -> NDArray[Any]:
     """Returns the rows of a batch, which the infos of EnvPool have under another name."""
-    rows: NDArray[Any] = infos["env_index" if "env_index" in infos else "env_id"]
-    return rows
+    return infos["env_index" if "env_index" in infos else "env_id"]
 
 
 def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[bytes]:
@@ -153,8 +151,7 @@ def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[b
 
     The rows have to be reset afterwards.
     """
-    states: list[bytes] = callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
-    return states
+    return callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
 
 
 def use_cache(

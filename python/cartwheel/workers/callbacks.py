@@ -271,8 +271,7 @@ class WorkerCallbacks:
             The infos; ``None`` when a worker that may be restarted died before it sent them.
         """
         worker, _, number = announced
-        rest: bytes | None = self._receive_unless_dead(worker, number)
-        return rest
+        return self._receive_unless_dead(worker, number)
 
     def receive_answers(
         self,

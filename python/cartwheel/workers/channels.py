@@ -35,8 +35,7 @@ def pickled(content: Any) -> bytes:
     try:
         return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
-        data: bytes = cloudpickle.dumps(content)
-        return data
+        return cloudpickle.dumps(content)
 
 
 def message(content: Any) -> bytes:

@@ -388,8 +388,7 @@ class WorkerGroup:
             process.kill()
             raise
         self.retired.pop(worker, None)
-        pid: int = process.pid
-        return pid
+        return process.pid
 
     def continue_with(
         self,

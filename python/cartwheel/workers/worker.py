@@ -339,8 +339,7 @@ class Worker:
 
     def receive_actions(self) -> list[Any]:
         """Receives the actions of a step whose action space has no fixed shape."""
-        actions: list[Any] = self.channel.receive()
-        return actions
+        return self.channel.receive()
 
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""

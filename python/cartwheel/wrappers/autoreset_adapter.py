@@ -336,7 +336,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 step, ended, nested.take(space, shown, at), take_infos(infos, at)
             )
         elif not due:
-            return step  # type: ignore[no-any-return]
+            return step
         if due:
             at = np.arange(due)
             step = self._with_resets(
@@ -344,7 +344,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             )
         if shares.rows is not None:
             step[4]["env_index"] = shares.rows
-        return step  # type: ignore[no-any-return]
+        return step
 
     def _same_step(
         self, step: Step, places: NDArray[np.intp], shown: Any, reset_infos: dict[str, Any]

@@ -355,8 +355,7 @@ class NormalizeReward(Normalizer):
     @property
     def return_rms(self) -> RunningMoments:
         """Mean, variance and count of the discounted returns so far, as copies; can be set."""
-        moments: RunningMoments = self._moments()
-        return moments
+        return self._moments()
 
     @return_rms.setter
     def return_rms(self, moments: Any) -> None:

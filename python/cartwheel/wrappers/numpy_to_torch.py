@@ -428,5 +428,4 @@ def _transfers_to(device: Device, env: Any) -> Transfers:
     attached = innermost._attached
     if device.name not in attached:
         attached[device.name] = Transfers(device, has_slabs=True)
-    found: Transfers = attached[device.name]
-    return found
+    return attached[device.name]

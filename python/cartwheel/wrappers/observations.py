@@ -284,8 +284,7 @@ class FlattenObservation(ObservationWrapper):
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
-        size = nested.count(space, observations)
-        rows = nested.rows(space, observations, size)
+        rows = nested.rows(space, observations, nested.count(space, observations))
         values = [flatten(self._filled, _filled(space, row)) for row in rows]
         return nested.stack(flat, values)
 
@@ -331,8 +330,7 @@ def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
         return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
     if isinstance(space, MultiDiscrete):
         return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
-    array: NDArray[Any] = np.asarray(batch, space.dtype).reshape(rows, -1)
-    return array
+    return np.asarray(batch, space.dtype).reshape(rows, -1)
 
 
 def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -54,8 +54,7 @@ def load_mujoco(user: str) -> ModuleType:
         ImportError: It is not installed, or is older than :data:`OLDEST`; the error names the
             extra.
     """
-    mujoco: ModuleType = load("mujoco", "mujoco", user, OLDEST)
-    return mujoco
+    return load("mujoco", "mujoco", user, OLDEST)
 
 
 def addresses(mujoco: ModuleType) -> dict[str, int]:
