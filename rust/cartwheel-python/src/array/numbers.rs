@@ -60,8 +60,7 @@ impl<'py, T: Number> Numbers<'py, T> {
 
     /// A copy of the numbers, in one dimension.
     pub(crate) fn copied(&self, blocks: &mut Blocks) -> PyResult<NewNumbers<'py, T>> {
-        let new = Unwritten::alone(self.array.py(), blocks, self.count)?;
-        Ok(new.filled(self.cells()))
+        Ok(Unwritten::alone(self.array.py(), blocks, self.count)?.filled(self.cells()))
     }
 
     /// The same values in another type, in the same shape.

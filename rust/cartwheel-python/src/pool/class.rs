@@ -574,8 +574,7 @@ impl PyPool {
     }
 
     fn drop_rows(&self, rows: Vec<usize>, resets: Vec<bool>, over: Vec<bool>, level: u32) {
-        let flags = resets.into_iter().zip(over);
-        let dropped = rows.into_iter().zip(flags);
+        let dropped = rows.into_iter().zip(resets.into_iter().zip(over));
         let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
         self.exclusive.look(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
     }

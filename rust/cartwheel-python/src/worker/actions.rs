@@ -142,8 +142,7 @@ impl<'py> LeafActions<'py> {
             }
             ActionTag::Array(dtype) => {
                 let fill = |buffer: &mut [u8]| area.load(number, tag, rows.clone(), buffer);
-                let count = Some(rows.len());
-                Ok(Self::Array(filled(py, dtype, count, &leaf.shape, fill)?))
+                Ok(Self::Array(filled(py, dtype, Some(rows.len()), &leaf.shape, fill)?))
             }
         }
     }

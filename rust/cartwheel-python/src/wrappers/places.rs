@@ -41,8 +41,7 @@ impl<'py> PlaceColumns<'py> {
     ) -> PyResult<Self> {
         let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
         let rows = rows.map(existing).transpose()?;
-        let count = rows.as_ref().map_or(num_envs, Vec::len);
-        let kinds = Column::kinds(kinds, count)?;
+        let kinds = Column::kinds(kinds, rows.as_ref().map_or(num_envs, Vec::len))?;
         Ok(Self { num_envs, rows, kinds })
     }
 
