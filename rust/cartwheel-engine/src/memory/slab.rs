@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::infos_at::InfosAt;
+use super::infos::InfosAt;
 use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
