@@ -320,7 +320,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def _keep(
         self, parts: list[tuple[list[int], Steps]], rows: list[int], batch: Steps, wanted: set[int]
     ) -> None:
-        """Adds the wanted rows of a batch to ``parts``."""
         places = [place for place, row in enumerate(rows) if row in wanted]
         if 0 < len(places) < len(rows):
             observations, *flags, infos = batch

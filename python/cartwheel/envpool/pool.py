@@ -327,7 +327,6 @@ class EnvPool(ClosesAfterWith):
         return batch
 
     def _by_player(self, batch: Batch) -> Batch:
-        """Returns the batch with one row for each player."""
         assert self._players is not None, "asked by the caller"
         observations, rewards, players = self._players.rows(
             batch.infos["env_id"], batch.observations, batch.truncations

@@ -252,7 +252,6 @@ class _Sums:
 def _checked(
     teams: Mapping[str, Sequence[Any]] | None, agents: list[Any]
 ) -> dict[str, Sequence[Any]]:
-    """Checks that teams are lists of agents."""
     if teams is None:
         return {}
     if not isinstance(teams, dict) or not all(

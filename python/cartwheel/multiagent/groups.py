@@ -191,7 +191,6 @@ def _as_arrays(name: str, actions: Any, count: int) -> Any:
 
 
 def _checked(groups: Any, agents: list[Any]) -> dict[str, list[Any]]:
-    """Returns the groups, in which each agent is once."""
     is_lists = isinstance(groups, dict) and all(
         isinstance(members, list | tuple) for members in groups.values()
     )

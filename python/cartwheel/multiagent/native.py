@@ -167,7 +167,6 @@ class NativeBatches(AgentBatches):
 
 
 def _is_named(space: Space[Any], agents: tuple[str, ...]) -> bool:
-    """Whether a space has a part for each agent, with its name."""
     return isinstance(space, Dict) and space.spaces.keys() == set(agents)
 
 
@@ -179,7 +178,6 @@ def _stacked(values: list[Any]) -> Any:
 
 
 def _of_agent(space: Space[Any], place: int, count: int) -> Space[Any]:
-    """Returns the space of one agent out of that of all."""
     if isinstance(space, Dict):
         return Dict({key: _of_agent(part, place, count) for key, part in space.spaces.items()})
     if isinstance(space, Tuple):

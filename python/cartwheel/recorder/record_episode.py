@@ -412,7 +412,6 @@ class RecordEpisode(VectorWrapper):
             self._end(row, (False, False), keep=self._save_on_reset and self._saves)
 
     def _add(self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any) -> None:
-        """Records a step of the rows at ``steps``."""
         infos = []
         if batch.infos:
             reports = {key: batch.infos[key] for key in self._reports if key in batch.infos}

@@ -186,7 +186,6 @@ class _Inspector:
         self.finals = 0
 
     def __call__(self, call: int, result: Batch) -> None:
-        """Checks the result of a call."""
         observations, rewards, terminations, truncations, infos = result
         where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
         self._check_observations(observations, where)

@@ -75,7 +75,6 @@ class _Filler:
         self.calls = self.rows = 0
 
     def __call__(self, call: int, result: Batch) -> None:
-        """Takes the result of a call."""
         del call
         found = leaves(self._space, result[0], "observation")
         # Texts are strings, which have no memory of the batch.

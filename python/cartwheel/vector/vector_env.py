@@ -629,7 +629,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     def _prepared_call(
         self, calling: str, name: str, env_index: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], list[int]]:
-        """Prepares a call: its messages, and its rows."""
         self._pool.check(calling, idle=True)
         rows = self._numbers(env_index)
         return self._packed("call", name, rows, [(args, kwargs)] * len(rows)), rows

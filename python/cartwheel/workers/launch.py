@@ -304,5 +304,4 @@ def affordable_workers() -> int:
 
 
 def _open_descriptors(limit: int) -> int:
-    """Returns how many descriptors below a limit are open."""
     return sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208

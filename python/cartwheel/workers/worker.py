@@ -531,7 +531,6 @@ class Worker:
             return attribute(*args, **kwargs)
 
     def _guard(self, name: str) -> AbstractContextManager[object]:
-        """Returns a context for a call of the method ``name``."""
         draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
         return self._drawing if draws else contextlib.nullcontext()
 

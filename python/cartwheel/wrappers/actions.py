@@ -46,7 +46,6 @@ class ActionWrapper(VectorWrapper):
         raise NotImplementedError
 
     def _set_action_space(self, single: Space[Any]) -> None:
-        """Sets the space of one environment and that of a batch."""
         self.single_action_space = single
         self.action_space = batch_space(single, rows_of_batch(self.env))
 

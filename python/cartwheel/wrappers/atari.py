@@ -304,7 +304,6 @@ class _Step:
 
 
 def _rows(array: Any, places: NDArray[np.intp]) -> Any:
-    """Some rows of an array; the array itself if they are all."""
     return array if len(places) == len(array) else array[places]
 
 

@@ -125,7 +125,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         self._plan: Plan | tuple[()] | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
-        """Sets the space of one environment and that of a batch."""
         self.single_observation_space = single
         self.observation_space = batch_space(single, rows_of_batch(self.env))
 
@@ -605,7 +604,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
 
 def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:
-    """Returns what all wrappers make of actions."""
     return wrapper._acted(actions, None)
 
 

@@ -96,7 +96,6 @@ class Normalizer(KeepsState, VectorWrapper):
         return moments[""] if self._is_whole else moments
 
     def _set_moments(self, name: str, given: Any) -> None:
-        """Sets the moments to ``given``, for the property of this name."""
         by_key = {"": given} if self._is_whole else given
         if not isinstance(by_key, dict) or by_key.keys() != self._normalizers.keys():
             keys = sorted(self._normalizers)
@@ -266,7 +265,6 @@ class NormalizeObservation(Normalizer):
         observations: Any,
         ended: tuple[NDArray[np.intp], NDArray[np.intp], Any] | None,
     ) -> tuple[Any, Any]:
-        """Returns the normalized observations of a batch, and its final ones."""
         kinds, rests = marks
         if ended is None or rests is None or not np.count_nonzero(rests):
             return normalizer.normalize(batch.env_index, kinds, observations, ended)

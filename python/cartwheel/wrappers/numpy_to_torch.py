@@ -276,7 +276,6 @@ class NumpyToTorch(ConvertsArrays):
         return lambda value: sent.get(id(value), value)
 
     def _shown(self, observations: Any) -> Any:
-        """Returns observations as tensors."""
         if self._transfers is None:
             return nested.apply(self._as_tensor, observations)
         return self._batches.tensors_of(observations)
@@ -402,7 +401,6 @@ def _as_array(tensor: Any) -> Any:
 
 
 def _as_detached_array(tensor: Any) -> Any:
-    """Returns a tensor of any device as an array."""
     try:
         return tensor.numpy(force=True)
     except TypeError:

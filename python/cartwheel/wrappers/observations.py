@@ -156,7 +156,6 @@ class DtypeObservation(ObservationWrapper):
 
 
 def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
-    """The space with another dtype."""
     if isinstance(space, Box):
         low, high = space.low, space.high
         with np.errstate(over="ignore", invalid="ignore"):

@@ -398,7 +398,6 @@ def _per_row(flags: NDArray[np.bool_], actions: NDArray[Any]) -> NDArray[np.bool
 
 
 def _one(space: Space[Any], action: Any) -> Any:
-    """An action of a space as arrays."""
     try:
         fitted = nested.each(lambda part, value: np.asarray(value, part.dtype), space, action)
         fits = bool(space.contains(fitted))

@@ -699,7 +699,6 @@ class PoolState(NamedTuple):
 
 
 def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tuple[Any, Any]:
-    """The seeds and options of rows of agents, which are those of their environments."""
     envs = [row // rows_per_env for row in range(num_rows)]
     if seed is not None:
         is_one = isinstance(seed, int | np.integer)

@@ -372,7 +372,6 @@ class Pipeline(abc.ABC):
             self._restart(np.array(resets.rows), resets.observations())
 
     def _playing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The environments that play rows."""
         return rows if self._standby is None else self._standby.env_of[rows]
 
     def _note_sent(self, count: int) -> None:
@@ -506,7 +505,6 @@ class Pipeline(abc.ABC):
         infos: dict[str, Any],
         places: NDArray[np.int64],
     ) -> None:
-        """Keeps the final observations of episodes that are over."""
         ended = rows[over]
         if self._mode == AutoresetMode.SAME_STEP:
             marks = np.zeros(len(infos["env_index"]), np.bool_)
