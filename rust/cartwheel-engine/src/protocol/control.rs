@@ -292,7 +292,6 @@ impl Control {
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
-    /// The queue of worker `worker`.
     pub(crate) fn queue(&self, worker: usize) -> RowQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = self.offsets.queues;
@@ -306,7 +305,6 @@ impl Control {
         RowQueue { ends: &self.slot(worker).queue, entries }
     }
 
-    /// The counters of worker `worker`.
     pub(crate) fn counters(&self, worker: usize) -> Counters<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let at = self.offsets.shard_counts + worker * size_of::<ShardCounts>();

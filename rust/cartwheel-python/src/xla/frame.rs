@@ -162,7 +162,6 @@ impl<'a> Frame<'a> {
         self.arrays.len() - self.num_arguments
     }
 
-    /// An argument.
     pub(crate) fn argument(&self, at: usize) -> Argument<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[..self.num_arguments][at];
         let bytes = if bytes == 0 {
@@ -175,7 +174,6 @@ impl<'a> Frame<'a> {
         Argument { dtype, dims, bytes }
     }
 
-    /// A result.
     pub(crate) fn result(&mut self, at: usize) -> ResultBuffer<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[self.num_arguments + at];
         let bytes = if bytes == 0 {

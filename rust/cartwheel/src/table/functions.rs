@@ -1,5 +1,5 @@
-//! The functions of a table: each turns the ABI's pointers into Rust's types, calls the type's
-//! code guarded, and turns the result into a code and a text.
+//! The functions of a table, by their names in `cartwheel_abi::Env`: each turns the ABI's pointers into
+//! Rust's types, calls the type's code guarded, and turns the result into a code and a text.
 //!
 //! # Invariants
 //!
@@ -91,13 +91,11 @@ unsafe fn with_row<E: Env>(
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
 }
 
-/// `cartwheel_abi::Env::option_names`.
 pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
     unsafe { write_options::<E::Options>(names) }
 }
 
-/// `cartwheel_abi::Env::reset_option_names`.
 pub(super) unsafe extern "C" fn reset_option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
     unsafe { write_options::<E::ResetOptions>(names) }
@@ -123,7 +121,6 @@ unsafe fn write_options<T: EnvOptions>(names: *mut abi::Sink) {
     }
 }
 
-/// `cartwheel_abi::Env::kind_new`.
 pub(super) unsafe extern "C" fn kind_new<E: Env>(
     options: *const u8,
     len: usize,
@@ -158,7 +155,6 @@ pub(crate) fn kind_of<E: Env>(
     }
 }
 
-/// `cartwheel_abi::Env::kind_free`.
 pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     // SAFETY: made by `kind_new`, and not freed (invariant 1).
     let kind = unsafe { Arc::from_raw(kind.cast_const().cast::<TypedKind<E>>()) };
@@ -166,7 +162,6 @@ pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     guarded_drop(kind);
 }
 
-/// A description of nothing.
 const NOTHING: abi::Description = abi::Description {
     struct_size: 0,
     observation: null(),
@@ -182,7 +177,6 @@ const NOTHING: abi::Description = abi::Description {
     num_agents: 0,
 };
 
-/// `cartwheel_abi::Env::kind_describe`.
 pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     kind: *const c_void,
     description: *mut abi::Description,
@@ -198,7 +192,6 @@ pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     unsafe { (&raw const filled).cast::<u8>().copy_to_nonoverlapping(description.cast(), bytes) };
 }
 
-/// `cartwheel_abi::Env::rows_new`.
 pub(super) unsafe extern "C" fn rows_new<E: Env>(
     kind: *const c_void,
     count: usize,
@@ -215,7 +208,6 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     unsafe { made(rows.map(|rows| Box::into_raw(Box::new(rows))), error) }
 }
 
-/// `cartwheel_abi::Env::rows_free`.
 pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     // SAFETY: made by `rows_new`, and not freed (invariant 1).
     let rows = unsafe { Box::from_raw(rows.cast::<TypedRows<E>>()) };
@@ -223,7 +215,6 @@ pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     guarded_drop(rows);
 }
 
-/// `cartwheel_abi::Env::run`.
 pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::Batch) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
     let rows = unsafe { &mut *rows.cast::<TypedRows<E>>() };
@@ -258,7 +249,6 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     unsafe { refuse(&refusal, host.error) }
 }
 
-/// `cartwheel_abi::Env::reset_options_new`.
 pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
     _: *const c_void,
     options: *const u8,
@@ -278,13 +268,11 @@ pub(crate) fn reset_options_of<E: Env>(options: E::ResetOptions) -> NonNull<c_vo
     NonNull::from(Box::leak(Box::new(options))).cast()
 }
 
-/// `cartwheel_abi::Env::reset_options_free`.
 pub(super) unsafe extern "C" fn reset_options_free<E: Env>(options: *mut c_void) {
     // SAFETY: made by `reset_options_new`, and not freed (invariant 1).
     guarded_drop(unsafe { Box::from_raw(options.cast::<E::ResetOptions>()) });
 }
 
-/// `cartwheel_abi::Env::row_replace`.
 pub(super) unsafe extern "C" fn row_replace<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -307,7 +295,6 @@ fn missing(name: &str) -> Error {
     Error::BadParameter(format!("`Env::parameters` names {name:?}, which is not there"))
 }
 
-/// `cartwheel_abi::Env::parameter_get`.
 pub(super) unsafe extern "C" fn parameter_get<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -327,7 +314,6 @@ pub(super) unsafe extern "C" fn parameter_get<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::parameter_set`.
 pub(super) unsafe extern "C" fn parameter_set<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -357,7 +343,6 @@ pub(super) unsafe extern "C" fn parameter_set<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_save`.
 pub(super) unsafe extern "C" fn row_save<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -375,7 +360,6 @@ pub(super) unsafe extern "C" fn row_save<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_load`.
 pub(super) unsafe extern "C" fn row_load<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -394,7 +378,6 @@ pub(super) unsafe extern "C" fn row_load<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_render`.
 pub(super) unsafe extern "C" fn row_render<E: Env>(
     rows: *mut c_void,
     row: usize,
