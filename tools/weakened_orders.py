@@ -34,7 +34,7 @@ FILES = (
     "protocol/queue.rs",
     "wake/event_count.rs",
     "wake/latch.rs",
-    "wake/request.rs",
+    "wake/parker.rs",
     "worker/handover.rs",
     "worker/share.rs",
 )

@@ -89,158 +89,72 @@ _Rest: TypeAlias = tuple[int, int, int]
 _LastStep: TypeAlias = tuple[Any, float, bool, bool, list[float], Any]
 
 class _Worker(Protocol):
-    """The environments of a shard, with all tasks outside the step path."""
+    """Methods of :class:`cartwheel.workers.worker.Worker`, documented there, for native code."""
 
     @property
-    def envs(self) -> list[Any]:
-        """The environments, in the order of their rows."""
-
+    def envs(self) -> list[Any]: ...
     @property
-    def pickle(self) -> Callable[[Any], bytes]:
-        """Pickles the values for which a stream of infos has no format."""
-
+    def pickle(self) -> Callable[[Any], bytes]: ...
     @property
-    def channel(self) -> Any:
-        """The worker's end of its channel."""
-
-    def ready(self) -> None:
-        """Sends the caller the message that the worker serves."""
-
-    def receive_actions(self) -> list[Any]:
-        """Receives the actions of a step whose action space has no fixed shape."""
-
-    def receive_reset(self) -> list[dict[str, Any] | None]:
-        """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
-
-    def take_action(self, row: int, /) -> Any:
-        """Returns the action of a step that ``send`` started."""
-
-    def take_reset(self, row: int, /) -> dict[str, Any] | bytes:
-        """Returns the keywords of a reset that ``send`` started, or the state to restore."""
-
-    def receive_next_resets(self, rows: list[int], /) -> None:
-        """Receives the keywords of the next automatic resets of these rows."""
-
-    def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
-        """Returns the keywords of an automatic reset, if the caller has chosen some."""
-
-    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
-        """Restores a row; returns its place in the episode and its observation, if it has one."""
-
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> bool:
-        """Saves a row for the answer of the control call; returns whether others may be saved."""
-
+    def channel(self) -> Any: ...
+    def ready(self) -> None: ...
+    def receive_actions(self) -> list[Any]: ...
+    def receive_reset(self) -> list[dict[str, Any] | None]: ...
+    def take_action(self, row: int, /) -> Any: ...
+    def take_reset(self, row: int, /) -> dict[str, Any] | bytes: ...
+    def receive_next_resets(self, rows: list[int], /) -> None: ...
+    def take_next_reset(self, row: int, /) -> dict[str, Any] | None: ...
+    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]: ...
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> bool: ...
     @property
-    def retires(self) -> bool:
-        """Whether ``retire`` is called before each episode."""
-
+    def retires(self) -> bool: ...
     @property
-    def handoff(self) -> tuple[Any, _LastStep | None] | None:
-        """The observation that the row of a retired worker shows, and its last step, if it left it.
-
-        ``None`` if no worker retired before this one.
-        """
-
-    def retire(self, row: int, shown: Any, ended: _LastStep | None, /) -> None:
-        """Ends this process before the next episode of its row, if it has served long enough."""
-
+    def handoff(self) -> tuple[Any, _LastStep | None] | None: ...
+    def retire(self, row: int, shown: Any, ended: _LastStep | None, /) -> None: ...
     @property
-    def drawn(self) -> set[int]:
-        """The rows whose terminal states are rendered."""
-
-    def draw(self, row: int, /) -> Any:
-        """Returns a frame of the environment of a row."""
-
-    def replace(self, row: int, failure: BaseException, /) -> str | None:
-        """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
-
-    def end_copy(self, failure: BaseException | None, /) -> NoReturn:
-        """Ends a process that an environment forked and that returned from its call."""
-
-    def answer(self) -> list[int] | None:
-        """Carries out the next control call; returns rows of the worker to ``save``, if any."""
-
-    def answer_failed(self, error: BaseException, /) -> Any:
-        """Packs an error that no environment raised as the answer to the control call."""
-
-    def pack_answer(self) -> Any:
-        """Packs the answers to the control call."""
-
-    def pack_faults(self, faults: list[tuple[int, BaseException]], /) -> Any:
-        """Packs exceptions, with their rows."""
-
-    def pack_in_advance(self) -> tuple[Any, Any]:
-        """Packs what is sent instead of exceptions or answers, and instead of infos."""
-
-    def pack_rest(self, stream: bytes | None, /) -> Any:
-        """Packs infos that do not fit into shared memory."""
-
-    def close(self) -> None:
-        """Closes the environments."""
+    def drawn(self) -> set[int]: ...
+    def draw(self, row: int, /) -> Any: ...
+    def replace(self, row: int, failure: BaseException, /) -> str | None: ...
+    def end_copy(self, failure: BaseException | None, /) -> NoReturn: ...
+    def answer(self) -> list[int] | None: ...
+    def answer_failed(self, error: BaseException, /) -> Any: ...
+    def pack_answer(self) -> Any: ...
+    def pack_faults(self, faults: list[tuple[int, BaseException]], /) -> Any: ...
+    def pack_in_advance(self) -> tuple[Any, Any]: ...
+    def pack_rest(self, stream: bytes | None, /) -> Any: ...
+    def close(self) -> None: ...
 
 class _Callbacks(Protocol):
-    """The Python methods that every pool calls."""
+    """Methods of ``WorkerCallbacks`` and ``NativeCallbacks``, documented there, for every pool."""
 
-    def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
-        """Raises the fault of the lowest row; ``received`` are the rows of a batch of ``recv``."""
-
-    def receive_rest(self, announced: _Rest, /) -> bytes | None:
-        """Receives infos that did not fit into shared memory; ``None`` if they were lost."""
-
+    def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None: ...
+    def receive_rest(self, announced: _Rest, /) -> bytes | None: ...
     def receive_answers(
         self, answers: dict[int, list[Any]], announced: list[_Rest], rows: Any, /
-    ) -> tuple[Any, ...] | None:
-        """Receives the answers of rows to a control call, in their order; ``None`` for all rows.
-
-        Returns ``None`` if workers must be asked again.
-        """
-
-    def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None:
-        """Receives and drops announced messages."""
-
+    ) -> tuple[Any, ...] | None: ...
+    def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None: ...
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int, /
-    ) -> dict[str, Any]:
-        """Adds one info to the infos of a batch of ``rows``, by ``VectorEnv._add_info``."""
-
-    def timed_out(self, call: str, seconds: float, rows: list[int], /) -> Exception:
-        """Returns the exception for rows that have not answered in time."""
-
+    ) -> dict[str, Any]: ...
+    def timed_out(self, call: str, seconds: float, rows: list[int], /) -> Exception: ...
     def still_waiting(
         self, call: str, seconds: float, outstanding: list[tuple[int, int]], /
-    ) -> None:
-        """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
+    ) -> None: ...
 
 class _WorkerCallbacks(_Callbacks, Protocol):
-    """Further methods that a pool of Python environments calls."""
+    """Methods of ``WorkerCallbacks``, documented there, for a pool of Python environments."""
 
     #: The keywords of the last reset that was sent to each row, or its state.
     row_resets: dict[int, Any]
 
-    def pack_actions(self, actions: Any, /) -> list[Any]:
-        """Makes the messages of a step whose action space has no fixed shape."""
-
-    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
-        """Makes the messages for a step of rows, with the kept seeds and options."""
-
-    def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
-        """Makes the messages of a ``send`` whose action space has no fixed shape."""
-
-    def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
-        """Batches values, by row, of a space without a fixed shape."""
-
-    def exceptions_by_row(self, announced: list[_Fault], /) -> dict[int, BaseException]:
-        """Receives the faults of rows, each the only one of its worker."""
-
-    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]:
-        """Returns messages that repeat a control call, of ``messages``, for workers that died."""
-
-    def worker_died(self, worker: int, pid: int, phase: str, /) -> Exception:
-        """Returns the exception for a worker that was found dead."""
-
-    def reap(self, worker: int, /) -> None:
-        """Kills the process of a dead worker, and waits for its end."""
-
+    def pack_actions(self, actions: Any, /) -> list[Any]: ...
+    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]: ...
+    def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]: ...
+    def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any: ...
+    def exceptions_by_row(self, announced: list[_Fault], /) -> dict[int, BaseException]: ...
+    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]: ...
+    def worker_died(self, worker: int, pid: int, phase: str, /) -> Exception: ...
+    def reap(self, worker: int, /) -> None: ...
     def restart(
         self,
         worker: int,
@@ -252,11 +166,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
         announced: int,
         attempt: int,
         /,
-    ) -> int | None:
-        """Restarts a dead worker.
-
-        Returns the process id of the new process; ``None`` if it died too and must be cleared.
-        """
+    ) -> int | None: ...
 
 class _ResetFunction(Protocol):
     """Writes the first states of rows that begin an episode."""
@@ -1678,11 +1588,7 @@ class EpisodeMetrics:
         """Adds a reset."""
 
     def step(
-        self,
-        arrays: _StepArrays,
-        reported: tuple[_Flag, _Flag],
-        seeds: NDArray[np.int64] | None,
-        /,
+        self, arrays: _StepArrays, reported: tuple[_Flag, _Flag], seeds: NDArray[np.int64] | None, /
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
         """Adds a step, with the successes and failures that places report.
 
@@ -1729,9 +1635,7 @@ class ObservationNormalizer:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """Returns the normalized observations of a batch, and of ``ended`` the final ones."""
 
-    def state(
-        self,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+    def state(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
         """Returns copies of mean, variance, count, and the last observation of each environment."""
 
     def set_state(

@@ -179,8 +179,7 @@ def make_vec(
         spec = as_ale_spec(spec, wrappers or (), one_by_one=one_by_one)
         for keywords in (vector_kwargs, kwargs):
             keywords.pop("executor", None)
-        by_ale_py: AleVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
-        return by_ale_py
+        return _make_whole(spec, num_envs, vector_kwargs, kwargs)
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
         all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
         if all_wrappers:
@@ -188,8 +187,7 @@ def make_vec(
                 f"{spec.id} is native: its environments cannot be wrapped one by one. "
                 f"{wrapper_advice(all_wrappers)}"
             )
-        native: NativeVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
-        return native
+        return _make_whole(spec, num_envs, vector_kwargs, kwargs)
     if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:
         raise gym.error.Error(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
@@ -308,7 +306,6 @@ class patch_gymnasium:
     """
 
     def __init__(self) -> None:
-        """Replaces the classes."""
         self._before = (gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv)
         self._bind(AsyncVectorEnv, SyncVectorEnv)
 
@@ -326,5 +323,4 @@ class patch_gymnasium:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Restores the classes."""
         self.restore()

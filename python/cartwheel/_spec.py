@@ -189,10 +189,6 @@ _OWN_ENTRY_POINT_OF_ALE = "ale_py.vector_env:AtariVectorEnv"
 def is_made_by_ale(id_or_spec: Any, keywords: dict[str, Any]) -> bool:
     """Whether ale-py makes the vector environment; if so, its ids are registered afterwards.
 
-    Args:
-        id_or_spec: An id, or a spec, such as that of an earlier vector environment.
-        keywords: All keywords.
-
     Raises:
         ImportError: ale-py is not installed.
     """

@@ -63,11 +63,7 @@ def assembled(description: Description, arrays: Iterator[Any]) -> Any:
 
 
 def _parts(description: Description, value: Any, where: str = "") -> Iterator[Any]:
-    """Takes actions apart, in the order of the leaves.
-
-    Raises:
-        TypeError, ValueError: They do not have the structure of the space.
-    """
+    """Takes actions apart, in the order of the leaves."""
     kind, parts = description[0], description[1]
     if kind == "leaf":
         yield value
@@ -171,7 +167,7 @@ class Calls:
                 f"`{name}` has no gradient: pass its arguments through `jax.lax.stop_gradient`"
             )
 
-        return jax.jit(differentiable)  # type: ignore[no-any-return]
+        return jax.jit(differentiable)
 
     def forms(self, rows: int) -> list[jax.ShapeDtypeStruct]:
         """Returns the forms of the observations of ``rows`` rows."""

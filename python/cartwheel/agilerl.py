@@ -92,7 +92,6 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         context: Any = None,
         **keywords: Any,
     ) -> None:
-        """Starts the workers and makes the environments."""
         check_names(type(self).__name__, keywords, keywords_of(ParallelVectorEnv), {})
         env_fns = as_env_fns(env_fns)
         mode = as_autoreset_mode(keywords.pop("autoreset_mode", AutoresetMode.SAME_STEP))
@@ -119,7 +118,6 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         self.infos: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self.vector_env!r})"
 
     # Stepping

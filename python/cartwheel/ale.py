@@ -127,7 +127,6 @@ class AleVectorEnv(AtariVectorEnv):
         life_loss_info: bool = False,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments and starts the threads."""
         num_envs = as_num_envs(num_envs)
         mode = as_autoreset_mode(autoreset_mode)
         check_finals(final_obs, "gymnasium", mode)
@@ -156,7 +155,6 @@ class AleVectorEnv(AtariVectorEnv):
         self._owner = os.getpid()
 
     def __repr__(self) -> str:
-        """Class, number of environments and autoreset mode, in one line."""
         name = "" if self.spec is None else f"{self.spec.id!r}, "
         mode = self.autoreset_mode.name.lower()
         return f"AleVectorEnv({name}num_envs={self.num_envs}, autoreset_mode={mode!r})"

@@ -62,7 +62,6 @@ class EpisodeOverError(CartwheelError, gym.error.ResetNeeded, AssertionError):
     __reduce__ = as_pickled
 
     def __init__(self, env_index: list[int], message: str | None = None) -> None:
-        """Makes the message from the row numbers, unless one is given."""
         super().__init__(
             message
             or f"{named_rows(env_index)} are over and autoreset is disabled: reset them with "
@@ -98,7 +97,6 @@ class WorkerDiedError(CartwheelError, RuntimeError):
         phase: str,
         stderr: str = "",
     ) -> None:
-        """Sets the message and the attributes."""
         super().__init__(message)
         self.worker = worker
         self.env_index = env_index
@@ -127,7 +125,6 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
     __reduce__ = as_pickled
 
     def __init__(self, message: str, *, env_index: list[int], workers: list[int]) -> None:
-        """Sets the message and the attributes."""
         super().__init__(message)
         self.env_index = env_index
         self.workers = workers
@@ -192,7 +189,6 @@ class RemoteTraceback(CartwheelError):
     """The traceback in the worker, which is the cause of the exception that is raised here."""
 
     def __init__(self, text: str) -> None:
-        """Keeps the formatted traceback."""
         super().__init__(text)
         self.text = text
 

@@ -102,7 +102,6 @@ class _Function:
         self._run = run
 
     def __repr__(self) -> str:
-        """The function, and its environments."""
         return f"<{self._name} of {self._envs!r} for JAX>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -110,11 +109,6 @@ class _Function:
         return self
 
     def __reduce__(self) -> NoReturn:
-        """Raises: environments are not copied.
-
-        Raises:
-            TypeError: Always.
-        """
         raise TypeError(f"{self!r} cannot be pickled: call `envs_to_jax` in the other process")
 
 

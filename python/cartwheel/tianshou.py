@@ -88,7 +88,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
         wait_num: int | None = None,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         if isinstance(envs, GymnasiumVectorEnv):
             vector = _checked(envs, wait_num, keywords)
         else:
@@ -118,7 +117,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
         self._action_spaces = [copy.deepcopy(vector.single_action_space) for _ in self._rows]
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self._envs!r})"
 
     # Attributes
@@ -158,11 +156,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
     # Resets
 
     def reset(
-        self,
-        env_id: Rows = None,
-        *,
-        seed: int | None = None,
-        options: dict[str, Any] | None = None,
+        self, env_id: Rows = None, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, NDArray[Any]]:
         """Resets environments.
 
@@ -324,13 +318,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return rows, (*arrays, infos_by_row(infos, len(rows)))
 
     def _keep(
-        self,
-        parts: list[tuple[list[int], Steps]],
-        rows: list[int],
-        batch: Steps,
-        wanted: set[int],
+        self, parts: list[tuple[list[int], Steps]], rows: list[int], batch: Steps, wanted: set[int]
     ) -> None:
-        """Adds the wanted rows of a batch to ``parts``."""
         places = [place for place, row in enumerate(rows) if row in wanted]
         if 0 < len(places) < len(rows):
             observations, *flags, infos = batch
@@ -350,8 +339,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
     def _ready(self, id: Rows) -> list[int]:
         """The rows of ``id``, which are not being stepped."""
-        wrapped = self._wrap_id(id)
-        rows = [int(row) for row in wrapped]
+        rows = [int(row) for row in self._wrap_id(id)]
         if self.is_async:
             self._assert_id(rows)
         return rows

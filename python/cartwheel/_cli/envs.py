@@ -13,12 +13,7 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.native.ids import find_env_id, python_hint
-from cartwheel.native.keywords import (
-    UNKNOWN,
-    Described,
-    describe_keywords,
-    describe_reset_options,
-)
+from cartwheel.native.keywords import UNKNOWN, Described, describe_keywords, describe_reset_options
 from cartwheel.native.plugins import import_envs, without_module
 from cartwheel.native.registration import NAMESPACE, registered_id
 from cartwheel.native.vector_env import NativeVectorEnv

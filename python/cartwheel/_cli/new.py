@@ -188,7 +188,6 @@ def _is_crate(manifest: Path) -> bool:
 
 
 def _toml(text: str) -> str:
-    """Returns a text as a string of TOML."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     if not escaped.isprintable():
         raise ValueError(f"{text!r} has characters that Cargo.toml cannot show")

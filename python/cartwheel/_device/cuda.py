@@ -66,8 +66,7 @@ class Cuda:
         """The address of CUDA's stream."""
         if self._address_of is None:
             return int(self._torch.cuda.current_stream(self.place).cuda_stream)
-        address: int = self._address_of(self.place.index)
-        return address
+        return self._address_of(self.place.index)
 
     def _current_stream(self) -> Any:
         address = self.current()
@@ -119,8 +118,7 @@ class Cuda:
     def record(self, event: Event | None, *, is_own: bool) -> Event:
         """Records an event of CUDA."""
         stream = self._stream if is_own else self._current_stream()
-        recorded: Event = stream.record_event(event)
-        return recorded
+        return stream.record_event(event)
 
     def deliver(self, event: Event, memory: Any) -> None:
         """The caller's stream waits; the memory is reused after its work, too."""

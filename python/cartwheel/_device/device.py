@@ -40,12 +40,7 @@ class Device(Protocol):
         """Returns the number of the current stream."""
 
     def empty(self, nbytes: int, *, is_own: bool) -> Any:
-        """Returns memory of the device that copies may write at once.
-
-        Args:
-            nbytes: Its size.
-            is_own: Whether these copies run in the stream of this object, and not in the current
-                one.
+        """Returns memory that copies may write at once; ``is_own``: in the stream of this object.
 
         Raises:
             RuntimeError: There is not enough memory.

@@ -41,7 +41,6 @@ class Layout:
     """
 
     def __init__(self, torch: Any, form: Form, nbytes: int) -> None:
-        """Computes the arguments of views."""
         self._form, self.nbytes = form, nbytes
         self.columns = [
             (

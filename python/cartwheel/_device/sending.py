@@ -43,10 +43,6 @@ def tensor_on(place: Any, array: Any) -> Any:
 
     On the CPU, it has the memory of the array. To CUDA, the array travels through pinned memory,
     and the host waits for none of the copies.
-
-    Args:
-        place: As :func:`device_of` returns it.
-        array: An array or a tensor.
     """
     import torch
 

@@ -34,7 +34,6 @@ class Registrations:
     """The slabs of one vector environment that are pinned for a device."""
 
     def __init__(self, device: Device) -> None:
-        """Begins without any."""
         self._device = device
         self._sizes: dict[int, int] = {}
         self._is_refused = False
@@ -104,7 +103,6 @@ class Transfers:
     """
 
     def __init__(self, device: Device, *, has_slabs: bool) -> None:
-        """Begins without copies."""
         self.device, self.has_slabs = device, has_slabs
         self.registrations = Registrations(device)
         self._flights: deque[Flight] = deque()

@@ -14,9 +14,7 @@ class ClosesAfterWith:
     close: Any
 
     def __enter__(self) -> Self:
-        """Returns this object."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes it, also after an exception."""
         self.close()

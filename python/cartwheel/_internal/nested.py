@@ -147,8 +147,7 @@ def rows(space: Space[Any] | None, batch: Any, count: int) -> list[Any]:
         pairs = zip(places, batch, strict=True)
         return _across([rows(part, values, count) for part, values in pairs], count)
     if isinstance(space, Discrete):
-        integers: list[Any] = np.asarray(batch).tolist()
-        return integers
+        return np.asarray(batch).tolist()
     return list(batch)
 
 
@@ -180,6 +179,9 @@ def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> A
     if isinstance(space, Tuple) and isinstance(source, tuple):
         triples = zip(space.spaces, batch, source, strict=True)
         return tuple(put(part, old, rows, new) for part, old, new in triples)
+    if isinstance(batch, tuple) and not isinstance(space, ARRAY_SPACES):
+        values = dict(zip(rows.tolist(), source, strict=True))
+        return tuple(values.get(row, value) for row, value in enumerate(batch))
     merged, given = np.array(batch), np.asarray(source)
     merged = merged.astype(np.promote_types(merged.dtype, given.dtype), copy=False)
     merged[rows] = given

@@ -14,7 +14,6 @@ from gymnasium.spaces import Dict, Tuple
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
-    from numpy.typing import NDArray
 
 
 class Predictor(Protocol):
@@ -48,8 +47,7 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
             "`first` is true, and may call `predict` with it."
         )
     if callable(predict) and not recurrent:
-        function: Callable[..., Any] = predict
-        return function
+        return predict
     if not callable(policy):
         raise TypeError(
             "`policy` must be a function of the observations or have a method `predict`, got "
@@ -80,11 +78,6 @@ def mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
 def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> dict[str, Any]:
     """Returns the keyword with the masks of actions of rows, for a policy with this parameter.
 
-    Args:
-        envs: The vector environment.
-        parameter: From :func:`mask_parameter`.
-        rows: Row numbers.
-
     Returns:
         Nothing for a policy without the parameter. Nothing, too, if the environments show no masks
         and the parameter has a default.
@@ -103,8 +96,7 @@ def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> 
             f"the policy has the parameter `{MASKS}` without a default, and {envs} has no masks of "
             "actions: environments of cartwheel have them."
         )
-    masks: NDArray[Any] = envs.action_masks(rows)
-    return {MASKS: masks}
+    return {MASKS: envs.action_masks(rows)}
 
 
 def with_masks(answer: Any, masks: dict[str, Any]) -> Any:
@@ -124,10 +116,6 @@ def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, A
     the pair is nested just as the space is: then it is actions. A pair whose second entry is
     ``None`` is the result of ``predict`` of a model without a recurrent state: actions. Any other
     tuple is actions in a ``Tuple`` space, and refused in other spaces.
-
-    Args:
-        answer: The result of the policy.
-        space: The action space of one environment.
 
     Returns:
         The actions, and the extras by name. Neither is checked.

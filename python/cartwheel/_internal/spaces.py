@@ -50,11 +50,7 @@ def _is_known(space: Any, kind: type[Any]) -> bool:
 
 
 def describe(space: Any, *, native: bool = False) -> Description:
-    """Describes a space by its leaves.
-
-    Args:
-        space: The space of one environment.
-        native: Whether the environment is native: its texts are bytes of a fixed number.
+    """Describes a space by its leaves; texts of native environments have a fixed number of bytes.
 
     Returns:
         Nested tuples, in the order in which Gymnasium batches the parts.

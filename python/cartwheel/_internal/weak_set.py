@@ -20,7 +20,6 @@ class ConcurrentWeakSet(Generic[T]):
     """
 
     def __init__(self) -> None:
-        """Makes an empty set."""
         self._by_id: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
 
     def add(self, one: T) -> None:

@@ -18,7 +18,6 @@ class Counts:
     """
 
     def __init__(self, rows: int) -> None:
-        """Begins at zero."""
         self.resets = [0] * rows
         self._steps = [0] * rows
         self._seconds = [0.0] * rows

@@ -197,11 +197,9 @@ class AwaitableEnvs:
         self._finalizer = Finalizer(self, _end, self._rows.service)
 
     def __repr__(self) -> str:
-        """Class and number of rows."""
         return f"{type(self).__name__}(num_envs={self._num_envs})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: processes are not copied."""
         raise TypeError(
             f"{self!r} cannot be pickled or copied: make another one from its functions"
         )
@@ -231,8 +229,7 @@ class AwaitableEnvs:
                 "spaces are known when a row has made its environment: await `reset` of a row "
                 "first, or pass `spaces`"
             )
-        space: Space[Any] = self._rows.spaces[which]
-        return space
+        return self._rows.spaces[which]
 
     def _row(self, env_index: Any) -> int:
         """Checks a row number."""
@@ -275,9 +272,7 @@ class AwaitableEnvs:
         index = self._row(env_index)
         if options is not None:
             check_dictionary("options", options)
-        result: tuple[Any, dict[str, Any]]
-        result = await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
-        return result
+        return await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
 
     async def step(
         self, env_index: int, action: Any
@@ -296,9 +291,7 @@ class AwaitableEnvs:
             EpisodeOverError: The row's episode is over.
             Exception: As for :meth:`reset`.
         """
-        result: tuple[Any, float, bool, bool, dict[str, Any]]
-        result = await self._rows.ask(self._row(env_index), Asked("step", (action,)))
-        return result
+        return await self._rows.ask(self._row(env_index), Asked("step", (action,)))
 
     async def call(self, env_index: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of a row's environment, or reads an attribute that is not callable.

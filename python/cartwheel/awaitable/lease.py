@@ -14,7 +14,6 @@ class RowLease:
     """
 
     def __init__(self, envs: Any, index: int) -> None:
-        """Holds a row of an :class:`AwaitableEnvs`."""
         self._envs: Any = envs
         self._index = index
         self._loop = asyncio.get_running_loop()
@@ -25,7 +24,6 @@ class RowLease:
         return self._index
 
     def __repr__(self) -> str:
-        """The row, and whether it is still lent."""
         return f"RowLease({self._index}{', returned' if self._envs is None else ''})"
 
     def _lent(self) -> Any:
@@ -41,15 +39,11 @@ class RowLease:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the row, see :meth:`AwaitableEnvs.reset`."""
-        result: tuple[Any, dict[str, Any]]
-        result = await self._lent().reset(self._index, seed=seed, options=options)
-        return result
+        return await self._lent().reset(self._index, seed=seed, options=options)
 
     async def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps the row, see :meth:`AwaitableEnvs.step`."""
-        result: tuple[Any, float, bool, bool, dict[str, Any]]
-        result = await self._lent().step(self._index, action)
-        return result
+        return await self._lent().step(self._index, action)
 
     async def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of the row's environment, see :meth:`AwaitableEnvs.call`."""
@@ -64,7 +58,6 @@ class Acquiring:
     """The ``async with`` block of a lease."""
 
     def __init__(self, envs: Any) -> None:
-        """Waits in ``__aenter__``."""
         self._envs = envs
         self._lease: RowLease | None = None
 

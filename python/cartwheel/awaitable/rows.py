@@ -104,7 +104,6 @@ class Rows:
     """
 
     def __init__(self, env_fns: list[bytes], settings: Settings, policy: Policy) -> None:
-        """Starts the thread that serves the rows."""
         self.spaces = settings.spaces
         self._name = settings.name
         self._policy = policy

@@ -174,7 +174,6 @@ class Service:
 
     def _serve(self) -> None:
         """Sends what is in the inbox, waits and passes outcomes on."""
-        assert self._pool is not None, "it is open"
         while self._inbox:
             self._read()
         if self._steps:
@@ -182,10 +181,10 @@ class Service:
             self._send_steps(steps)
         if self.outcomes:
             self._on_outcomes()
-        received = self._pool.recv_rows(self._kill_late())
+        received = self._opened.pool.recv_rows(self._kill_late())
         if received is not None:
             self._receive(*received)
-        for row in self._pool.dead_workers():
+        for row in self._opened.pool.dead_workers():
             if self._rows[row].is_up:
                 self._down(row)
         if self.outcomes:
@@ -203,8 +202,7 @@ class Service:
 
     def _take(self, request: Request) -> None:
         """Sends a request as soon as its row is up and idle."""
-        row = self._rows[request.row]
-        row.held = request
+        self._rows[request.row].held = request
         self._advance(request.row)
 
     def _advance(self, index: int) -> None:
@@ -253,10 +251,9 @@ class Service:
             self._end(request, Outcome(request, error=error))
 
     def _send_message(self, row: int, keywords: dict[str, Any]) -> None:
-        assert self._pool is not None, "it is open"
         channel = self._group.channels[row]
         message = channel.pack(("resets", [0], channel.pack({0: keywords})))
-        self._pool.send_reset([row], [(row, message, {})], False, "reset")
+        self._opened.pool.send_reset([row], [(row, message, {})], False, "reset")
 
     def _send_steps(self, steps: list[Request]) -> None:
         """Sends steps whose actions go through shared memory, together."""
@@ -267,8 +264,7 @@ class Service:
             actions: Any = [request.asked.arguments[0] for request in alike]
             try:
                 batch = np.stack(actions) if kind is np.ndarray else actions
-                assert self._pool is not None, "it is open"
-                self._pool.send(batch, [request.row for request in alike])
+                self._opened.pool.send(batch, [request.row for request in alike])
             except Exception:  # the environment says what is wrong with an action
                 for request in alike:
                     self._send_asked(request)
@@ -395,13 +391,12 @@ class Service:
 
     def _down(self, index: int) -> None:
         """Ends the request of a row whose process died, and starts another process."""
-        assert self._pool is not None, "it is open"
         row, group = self._rows[index], self._group
         group.reap(index)
         request = row.sent
         died = group.died(index, "step" if request is None else request.asked.kind)
         group.deaths[index] = copy.copy(died)
-        _, _, filled, _ = self._pool.lost(index)
+        _, _, filled, _ = self._opened.pool.lost(index)
         is_hung, is_killed = row.is_hung, row.is_killed
         row.is_up = row.is_made = row.is_hung = row.is_killed = False
         if not filled:
@@ -432,8 +427,7 @@ class Service:
         ):
             index = self._to_start.popleft()
             self._starting += 1
-            assert self._pool is not None, "it is open"
-            over, resetting, filled, announced = self._pool.lost(index)
+            over, resetting, filled, announced = self._opened.pool.lost(index)
             threading.Thread(
                 target=self._start,
                 args=(index, over, {own: {} for own in resetting}, announced, filled),
@@ -479,9 +473,8 @@ class Service:
             self._end(request, Outcome(request, error=error))
 
     def _up(self, index: int, pid: int, filled: list[int]) -> None:
-        assert self._pool is not None, "it is open"
         try:
-            self._pool.resume(index, pid, filled)
+            self._opened.pool.resume(index, pid, filled)
         except OSError:  # it has ended already
             self._advance(index)
             return

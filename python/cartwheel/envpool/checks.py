@@ -56,7 +56,6 @@ class EnvBusyError(CartwheelError, gym.error.AlreadyPendingCallError, ValueError
     __reduce__ = as_pickled
 
     def __init__(self, calling: str, env_ids: list[int]) -> None:
-        """Makes the message from the called method and the environments."""
         super().__init__(
             f"`{calling}` was called while results of environments {env_ids} are outstanding: "
             "`recv` them first",

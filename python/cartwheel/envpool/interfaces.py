@@ -56,11 +56,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     __del__ = keep_open
 
     def reset(
-        self,
-        env_id: Any = None,
-        *,
-        seed: Any = None,
-        options: dict[str, Any] | None = None,
+        self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets environments and receives a batch.
 
@@ -123,8 +119,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     def step(self, action: Any, env_id: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self._send_in_step(action, env_id)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self.recv()
-        return result
+        return self.recv()
 
     def xla(self) -> tuple[Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """Returns functions that step the pool inside of functions that JAX compiles.
@@ -149,7 +144,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             xla: Any = importlib.import_module("cartwheel.envpool.xla")
         except ImportError as error:
             raise RuntimeError(f"XLA is unavailable: {error}") from error
-        return xla.functions(self)  # type: ignore[no-any-return]
+        return xla.functions(self)
 
     def close(self, **keywords: Any) -> None:
         """Closes the environments and ends their workers; later calls raise."""
@@ -207,8 +202,7 @@ class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it return
     ) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self._send_in_step(action, env_id)
-        result: tuple[Any, Any, Any, dict[str, Any]] = self.recv()
-        return result
+        return self.recv()
 
 
 def _infos(batch: Batch) -> dict[str, Any]:

@@ -156,10 +156,6 @@ def naming_unknown(task: Task, config: Config) -> Iterator[None]:
     Constructors may pass options on, so only the constructor's own error shows that an option is
     unknown.
 
-    Args:
-        task: The task.
-        config: The configuration.
-
     Raises:
         TypeError: The constructor does not have one of the options.
     """

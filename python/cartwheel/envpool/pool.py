@@ -20,13 +20,7 @@ from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.registry import info_dtypes
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.vector.state_dict import (
-    check_array,
-    check_header,
-    check_keys,
-    check_list,
-    new_state,
-)
+from cartwheel.vector.state_dict import check_array, check_header, check_keys, check_list, new_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +67,6 @@ class EnvPool(ClosesAfterWith):
     """
 
     def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts the workers."""
         self._envs = engine.start(task, config)
         self._native = isinstance(self._envs, NativeVectorEnv)
         self.num_envs = config.num_envs
@@ -111,8 +104,7 @@ class EnvPool(ClosesAfterWith):
     @property
     def config(self) -> dict[str, Any]:
         """The configuration, as a new dictionary; ``seed`` is the seed that was used."""
-        config: dict[str, Any] = self.spec.config._asdict()
-        return config
+        return self.spec.config._asdict()
 
     @property
     def all_env_ids(self) -> NDArray[np.int32]:
@@ -120,7 +112,6 @@ class EnvPool(ClosesAfterWith):
         return self._rows.astype(np.int32)
 
     def __len__(self) -> int:
-        """Number of environments."""
         return self.num_envs
 
     # Sending
@@ -178,11 +169,7 @@ class EnvPool(ClosesAfterWith):
             raise EnvBusyError("step", busy.env_ids) from None
 
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
-        """Returns actions, the environments that they are for, and the environments of players.
-
-        Raises:
-            ValueError: The environments are not named, in asynchronous mode.
-        """
+        """Returns actions, the environments that they are for, and the environments of players."""
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)
@@ -195,7 +182,6 @@ class EnvPool(ClosesAfterWith):
         return action, env_id, owners
 
     def _send_checked(self, action: Any, env_id: Any) -> None:
-        """Sends actions after all checks."""
         action, env_id, owners = self._read(action, env_id)
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         self._pool.check("send", idle=False)
@@ -341,7 +327,6 @@ class EnvPool(ClosesAfterWith):
         return batch
 
     def _by_player(self, batch: Batch) -> Batch:
-        """Returns the batch with one row for each player."""
         assert self._players is not None, "asked by the caller"
         observations, rewards, players = self._players.rows(
             batch.infos["env_id"], batch.observations, batch.truncations
@@ -479,15 +464,9 @@ class EnvPool(ClosesAfterWith):
         return np.stack(frames) if isinstance(frames[0], np.ndarray) else list(frames)
 
     def __repr__(self) -> str:
-        """Class, task and number of environments."""
         return f"{type(self).__name__}({self.spec.id!r}, num_envs={self.num_envs})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises: a pool cannot be pickled or copied.
-
-        Raises:
-            TypeError: Always.
-        """
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")
 
     def xla(self) -> Any:

@@ -112,8 +112,7 @@ def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[...
         raise ValueError(f'`entry_point` must be "module:attribute", got {entry_point!r}')
 
     def find_constructor() -> Callable[..., Any]:
-        constructor: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        return constructor
+        return getattr(importlib.import_module(module), name)
 
     return find_constructor
 

@@ -76,13 +76,8 @@ class EnvSpec(Specs):
     """
 
     def __init__(
-        self,
-        task: Task,
-        config: Config,
-        observation_space: Space[Any],
-        action_space: Space[Any],
+        self, task: Task, config: Config, observation_space: Space[Any], action_space: Space[Any]
     ) -> None:
-        """Sets the attributes."""
         self.task_id = task.task_id
         self.observation_space = observation_space
         self.action_space = action_space
@@ -115,7 +110,6 @@ class EnvSpec(Specs):
         return record("Config", self._config.as_dict())
 
     def __repr__(self) -> str:
-        """The task and its configuration."""
         keywords = self._config.as_dict().items()
         text = ", ".join(f"{name}={value!r}" for name, value in keywords)
         return f"EnvSpec({self.task_id!r}, {text})"
@@ -168,10 +162,6 @@ _namedtuple: Any = collections.namedtuple  # noqa: PYI024 - fields known at run 
 
 def record(name: str, fields: dict[str, Any]) -> Any:
     """Makes a named tuple; equal names and keys give the same type.
-
-    Args:
-        name: The name of the type.
-        fields: Values by field, in the order of the fields.
 
     Raises:
         ValueError: A key is not an identifier, or begins with an underscore.

@@ -101,12 +101,6 @@ def _as_handle(handle: Any) -> Any:
 
 
 def _as_ids(env_id: Any) -> Any:
-    """Returns the numbers of environments.
-
-    Raises:
-        TypeError: They are not integers.
-        ValueError: They are not a list, or there are none.
-    """
     ids = as_array(env_id, "env_id")
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise TypeError(f"`env_id` must be integers, got {ids.dtype.name}")

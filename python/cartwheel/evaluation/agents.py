@@ -58,7 +58,6 @@ class AgentsEvaluation:
         return "\n".join([self.total.summary(), *lines])
 
     def __repr__(self) -> str:
-        """All agents in one line, and the names of teams and agents."""
         names = f"agents={list(self.agents)}"
         if self.teams:
             names += f", teams={list(self.teams)}"
@@ -253,12 +252,6 @@ class _Sums:
 def _checked(
     teams: Mapping[str, Sequence[Any]] | None, agents: list[Any]
 ) -> dict[str, Sequence[Any]]:
-    """Checks that teams are lists of agents.
-
-    Raises:
-        TypeError: They are not.
-        ValueError: An agent is unknown, or a team is empty.
-    """
     if teams is None:
         return {}
     if not isinstance(teams, dict) or not all(

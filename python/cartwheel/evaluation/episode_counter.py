@@ -23,7 +23,6 @@ class EpisodeCounter:
     """Counts rewards and steps of running episodes, and keeps those of complete ones."""
 
     def __init__(self, num_envs: int, episodes_per_env: int) -> None:
-        """Starts at zero."""
         size = num_envs * episodes_per_env
         #: Complete episodes of each environment.
         self.episodes = np.zeros(num_envs, np.int64)

@@ -284,7 +284,6 @@ class CheckedPolicy:
         recurrent: bool,
         conversion: ConvertsArrays | None = None,
     ) -> None:
-        """Checks that the policy can be called."""
         self._function = as_function(policy, recurrent=recurrent)
         self._mask = mask_parameter(self._function)
         if conversion is not None:

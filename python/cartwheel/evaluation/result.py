@@ -173,7 +173,6 @@ class Evaluation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """The figures in one line."""
         low, high = self.return_interval
         success = "" if self.success_rate is None else f", success_rate={self.success_rate:.4g}"
         failures = f", failures={int(self.failures.sum())}" if self.failures.any() else ""

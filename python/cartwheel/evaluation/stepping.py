@@ -150,7 +150,6 @@ class BatchStepping:
         seed: Any,
         options: Any,
     ) -> None:
-        """Resets all."""
         self._envs = envs
         self._mode = mode
         self.observations, infos = envs.reset(seed=seed, options=options)

@@ -51,7 +51,6 @@ def describe(constructor: Callable[..., None], arguments: dict[str, Any]) -> dic
 
 
 def _name(function: Any) -> str:
-    """The module and the name of a function."""
     of = function if hasattr(function, "__qualname__") else type(function)
     return f"{of.__module__}:{of.__qualname__}"
 

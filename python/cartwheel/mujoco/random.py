@@ -34,15 +34,12 @@ class RowGenerators:
         self._num_rows = num_rows
 
     def __len__(self) -> int:
-        """Returns the number of rows."""
         return self._num_rows
 
     def __repr__(self) -> str:
-        """Returns a description."""
         return f"RowGenerators of {self._num_rows} rows"
 
     def __getattr__(self, name: str) -> Any:
-        """Raises an error that lists the methods."""
         names = [known for known in dir(type(self)) if not known.startswith("_")]
         raise AttributeError(f"`rng` has no {name!r}; it has {', '.join(names)}")
 
@@ -72,8 +69,7 @@ class RowGenerators:
             raise ValueError(f"`low` and `high` must be finite, got {shown(low)}, {shown(high)}.")
         if np.signbit(width).any():
             raise ValueError(f"`low` must not be above `high`, got {shown(low)}, {shown(high)}.")
-        numbers: NDArray[np.float64] = low + width * self.random(size)
-        return numbers
+        return low + width * self.random(size)
 
     def standard_normal(self, size: Size = None) -> NDArray[np.float64]:
         """Returns normally distributed numbers, ``(num_rows, *size)``."""
@@ -97,8 +93,7 @@ class RowGenerators:
         loc, scale, size = _broadcast("loc", loc, "scale", scale, size)
         if (np.signbit(scale) | np.isnan(scale)).any():
             raise ValueError(f"`scale` must not be negative, got {shown(scale)}.")
-        numbers: NDArray[np.float64] = loc + scale * self.standard_normal(size)
-        return numbers
+        return loc + scale * self.standard_normal(size)
 
     def integers(
         self, low: int, high: int | None = None, size: Size = None, *, endpoint: bool = False

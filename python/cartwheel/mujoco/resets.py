@@ -38,7 +38,6 @@ class SimulationArrays:
     """
 
     def __init__(self, mujoco: ModuleType, rows: Rows, numbers: Sequence[int]) -> None:
-        """Follows the rows with these simulations."""
         self._mujoco = mujoco
         self._rows = rows
         self._numbers = np.array(numbers, np.int64)
@@ -136,13 +135,11 @@ class RowFields:
     __contains__ = None
 
     def __init__(self, arrays: SimulationArrays, rows: NDArray[np.int64]) -> None:
-        """Reads nothing yet."""
         self._arrays: SimulationArrays | None = arrays
         self._rows = rows
         self._values: dict[str, NDArray[Any]] = {}
 
     def __repr__(self) -> str:
-        """Returns a description."""
         return f"RowFields of {len(self._rows)} rows, used: {list(self._values)}"
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -206,12 +203,7 @@ class EpisodeStarts:
         self.arrays: SimulationArrays | None = None
 
     def __call__(self, rows: list[int], numbers: list[int], streams: RowStreams) -> int | None:
-        """Writes the first states of rows.
-
-        Args:
-            rows: The rows, in order.
-            numbers: The numbers of their simulations.
-            streams: Their random numbers.
+        """Writes the first states of rows, in order, by the random numbers of their simulations.
 
         Returns:
             Number of ``Fields`` in Rust: what takes effect now. ``None``: nothing was written.

@@ -97,11 +97,7 @@ class ExternalRewards:
         )
         split = self._fields.split
         shown_before = split(np.frombuffer(before).reshape(after.shape))
-        given = (
-            {**shown_before, **self._before},
-            actions,
-            {**split(after), **self._read_inputs()},
-        )
+        given = ({**shown_before, **self._before}, actions, {**split(after), **self._read_inputs()})
         return (
             self._rewards(np.frombuffer(stepped, np.bool_), *given),
             self._flags("terminated", *given),
@@ -238,14 +234,7 @@ class Fields:
         return [(name, prod(shape)) for name, shape in self.shapes.items()]
 
     def split(self, observations: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Returns views of the arrays in observations of several simulations.
-
-        Args:
-            observations: ``(..., size)``.
-
-        Returns:
-            Each array by its name, ``(..., *shape)``.
-        """
+        """Returns views ``(..., *shape)``, by name, of observations ``(..., size)``."""
         split, start = {}, 0
         for name, shape in self.shapes.items():
             end = start + prod(shape)

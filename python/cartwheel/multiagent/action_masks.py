@@ -141,11 +141,7 @@ class AgentMasks:
         return _as_flags(values).reshape(len(values), 1, length), 0, is_shown
 
     def by_agent(self, envs: Any, env_index: Any) -> dict[Any, NDArray[np.bool_]]:
-        """Returns copies of the masks of agents whose actions are discrete.
-
-        Args:
-            envs: The vector environment, for errors.
-            env_index: Row numbers; ``None``: those of the last batch.
+        """Returns copies of the masks of agents with discrete actions; ``None``: of the last batch.
 
         Raises:
             ValueError: No agent has shown a mask.

@@ -83,7 +83,6 @@ class AgentsBase(ClosesAfterWith):
         self._drops_read = 0
 
     def __repr__(self) -> str:
-        """Number of environments and agents, mode and executor, in one line."""
         inner = repr(self._pool.unwrapped).partition("(")[2]
         return f"{type(self).__name__}(agents={len(self.possible_agents)}, {inner}"
 
@@ -104,7 +103,6 @@ class AgentsBase(ClosesAfterWith):
             )
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     # Attributes and calls

@@ -101,7 +101,6 @@ class AgentBatches:
     def __init__(
         self, layout: Layout, num_envs: int, mode: AutoresetMode, action_mask: str | None
     ) -> None:
-        """Takes the agents and their spaces."""
         self.layout = layout
         self.groups: list[Group] = layout.observation_groups()
         self.action_groups: list[Group] = layout.action_groups()
@@ -154,16 +153,9 @@ class AgentBatches:
         return columns
 
     def step(
-        self,
-        result: tuple[Any, Any, Any, Any, dict[str, Any]],
-        frozen: NDArray[np.bool_] | None,
+        self, result: tuple[Any, Any, Any, Any, dict[str, Any]], frozen: NDArray[np.bool_] | None
     ) -> Columns:
-        """Converts the result of a step.
-
-        Args:
-            result: The result of the pool.
-            frozen: Which rows were not stepped, because they were over before.
-        """
+        """Converts the result of a step; rows that are ``frozen`` were not stepped."""
         batch, rewards, terminations, truncations, infos = result
         over = np.logical_or(terminations, truncations)
         last, has_last = batch, not self._is_same_step
@@ -265,8 +257,7 @@ class AgentBatches:
 
     def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Returns the stacked observations of each group, of a batch of the pool."""
-        groups: dict[str, Any] = batch["agents"]
-        return groups
+        return batch["agents"]
 
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards ``(n, agents)`` of a step.
@@ -311,11 +302,7 @@ class AgentBatches:
         return of_places(groups[found[0][0].key], [at for _, at in found])
 
     def actions(self, actions: Any, count: int) -> dict[str, Any]:
-        """Returns the batch of actions of a pool.
-
-        Args:
-            actions: The actions ``(count, ...)`` of each agent.
-            count: The number of rows.
+        """Returns the batch of actions of a pool, from those of each agent, ``(count, ...)``.
 
         Raises:
             TypeError: ``actions`` is not a dictionary, or actions of an agent have another dtype.

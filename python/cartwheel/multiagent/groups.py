@@ -68,7 +68,6 @@ class Groups:
         }
 
     def __repr__(self) -> str:
-        """The groups and the vector environment."""
         return f"Groups({self.groups}, {self.envs!r})"
 
     def _batched(self, spaces: dict[str, Space[Any]]) -> dict[str, Space[Any]]:
@@ -192,12 +191,6 @@ def _as_arrays(name: str, actions: Any, count: int) -> Any:
 
 
 def _checked(groups: Any, agents: list[Any]) -> dict[str, list[Any]]:
-    """Returns the groups, in which each agent is once.
-
-    Raises:
-        TypeError: They are not lists of agents in a dictionary.
-        ValueError: An agent is missing, unknown or in two groups, or a group is empty.
-    """
     is_lists = isinstance(groups, dict) and all(
         isinstance(members, list | tuple) for members in groups.values()
     )

@@ -70,11 +70,7 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
             raise
 
     def _read_layout(self) -> Layout:
-        """Returns the agents and the spaces of each.
-
-        Raises:
-            ValueError: The environment does not name its agents, or its spaces are of another form.
-        """
+        """Returns the agents and the spaces of each."""
         agents = tuple(self._callbacks.envs.agents())
         if not agents:
             raise ValueError(
@@ -135,7 +131,6 @@ class NativeBatches(AgentBatches):
     """Converts batches of native rows."""
 
     def __init__(self, pool: NativeAgentsPool) -> None:
-        """Takes the agents and their spaces."""
         super().__init__(pool.layout, pool.num_envs, pool.autoreset_mode, pool.mask_key)
         self._named = pool.named
 
@@ -153,8 +148,7 @@ class NativeBatches(AgentBatches):
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards that the environments show."""
         del rewards  # those of the rows
-        shown: NDArray[np.float64] = batch["rewards"]
-        return shown
+        return batch["rewards"]
 
     def actions(self, actions: Any, count: int) -> Any:
         """Returns the actions of the rows."""
@@ -173,7 +167,6 @@ class NativeBatches(AgentBatches):
 
 
 def _is_named(space: Space[Any], agents: tuple[str, ...]) -> bool:
-    """Whether a space has a part for each agent, with its name."""
     return isinstance(space, Dict) and space.spaces.keys() == set(agents)
 
 
@@ -185,11 +178,6 @@ def _stacked(values: list[Any]) -> Any:
 
 
 def _of_agent(space: Space[Any], place: int, count: int) -> Space[Any]:
-    """Returns the space of one agent out of that of all.
-
-    Raises:
-        ValueError: The first dimension of a part is another one.
-    """
     if isinstance(space, Dict):
         return Dict({key: _of_agent(part, place, count) for key, part in space.spaces.items()})
     if isinstance(space, Tuple):

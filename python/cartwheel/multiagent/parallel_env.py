@@ -59,8 +59,7 @@ class ParallelRow(ParallelEnv):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
         """Resets the environment; returns observations and infos."""
-        columns = self.envs._reset_columns(seed, options)
-        return self._shown(columns)[:2]
+        return self._shown(self.envs._reset_columns(seed, options))[:2]
 
     def step(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Steps the agents in ``agents``.
@@ -74,7 +73,7 @@ class ParallelRow(ParallelEnv):
                 f"`actions` must have one of each agent in `agents`: {missing} have none."
             )
         batch = {
-            agent: _batch_of_one(space, actions[agent]) if agent in actions else self._blank[agent]
+            agent: nested.stack(space, [actions[agent]]) if agent in actions else self._blank[agent]
             for agent, space in self._spaces[1].items()
         }
         columns = self.envs._step_columns(batch, None)
@@ -119,11 +118,6 @@ class ParallelRow(ParallelEnv):
     def close(self) -> None:
         """Closes the environment."""
         self.envs.close()
-
-
-def _batch_of_one(space: Space[Any], action: Any) -> Any:
-    """Returns a batch with one action."""
-    return nested.stack(space, [action])
 
 
 def _of_row(infos: dict[str, Any]) -> dict[str, Any]:

@@ -70,18 +70,15 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self._absent_in_state: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        """Class and environments, in one line."""
         return f"{type(self).__name__}({self.envs!r})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     @property
     def _pool_owner(self) -> PoolOwner:
         """The vector environment whose pool counts the steps and resets of all callers."""
-        owner: PoolOwner = self.envs._pool.unwrapped
-        return owner
+        return self.envs._pool.unwrapped
 
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None
@@ -260,9 +257,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
     def _repeated(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Returns infos of environments as infos of rows; states may be nested, too."""
-        repeated: dict[str, Any]
-        repeated = nested.apply(lambda array: np.repeat(array, self.num_agents, axis=0), infos)
-        return repeated
+        return nested.apply(lambda array: np.repeat(array, self.num_agents, axis=0), infos)
 
     def _interleaved(self, by_agent: dict[int, Any]) -> dict[str, Any]:
         """Returns infos of agents as infos of rows."""
@@ -356,11 +351,7 @@ def _with_rows(
 ) -> NDArray[Any]:
     """Returns an array of ``count`` rows with other values in some: objects if shapes differ.
 
-    Args:
-        array: The array, ``None`` for a new one; it may be changed.
-        rows: The rows, as an index.
-        values: A value for each of them.
-        count: The number of all rows.
+    ``array`` may be changed; ``None``: a new one.
     """
     if array is None:
         array = _blanks(count, values)

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import (
-    as_autoreset_mode,
-    as_bool,
-    as_env_fns,
-    as_integer,
-)
+from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
 from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
@@ -149,7 +144,6 @@ class ParallelVectorEnv(AgentsBase):
         action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
-        """Starts the workers and makes the environments."""
         if isinstance(env_fns, str):
             raise TypeError(
                 f"`env_fns` must be a list of functions that make environments, got {env_fns!r}: "
@@ -395,7 +389,6 @@ def _as_absent(absent: Any) -> float:
 
 
 def _as_limit(max_episode_steps: Any, action_repeat: int) -> int | None:
-    """Returns the limit in steps that repeat their actions."""
     if max_episode_steps is None:
         return None
     limit = as_integer("max_episode_steps", max_episode_steps, 1)

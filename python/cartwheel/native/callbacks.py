@@ -55,10 +55,7 @@ class NativeCallbacks:
         self.timeout = timeout
 
     def pack_reset(
-        self,
-        seeds: list[int | None],
-        mask: NDArray[np.bool_] | None,
-        options: ResetOptions,
+        self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: ResetOptions
     ) -> list[Any]:
         """Makes the message for a reset, one for all shards."""
         texts = self._texts(options)
@@ -234,11 +231,7 @@ class NativeCallbacks:
         ]
 
     def keep_next_resets(
-        self,
-        _: Pool,
-        rows: list[int],
-        seeds: list[int | None],
-        options: ResetOptions,
+        self, _: Pool, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> None:
         """Posts seeds and options of the next automatic resets of rows."""
         texts = by_row(self._texts(options), len(rows))

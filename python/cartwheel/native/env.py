@@ -62,7 +62,6 @@ class NativeEnv(gym.Env[Any, Any]):
     }
 
     def __init__(self, env_id: str, *, render_mode: str | None = None, **options: Any) -> None:
-        """Makes the environment."""
         for name in _VECTOR_KEYWORDS & options.keys():
             raise TypeError(f"`{name}` is a keyword of vector environments, not of a single one.")
         env_id = as_env_id(env_id)
@@ -91,7 +90,6 @@ class NativeEnv(gym.Env[Any, Any]):
         self._parameters = self._envs.parameters
 
     def __repr__(self) -> str:
-        """Id and render mode in one line."""
         mode = "" if self.render_mode is None else f", render_mode={self.render_mode!r}"
         return f"{type(self).__name__}({self._envs.env_id!r}{mode})"
 
@@ -300,7 +298,6 @@ def _row(space: Space[Any], batch: Any) -> Any:
 
 
 def _batch(space: Space[Any], row: Any) -> Any:
-    """Returns a batch of one row."""
     if isinstance(space, Tuple):
         return tuple(map(_batch, space.spaces, row))
     if isinstance(space, Dict):

@@ -124,11 +124,7 @@ def _described(env_id: str, *, of_reset: bool) -> list[Described]:
 
 
 def check_keywords(
-    env_id: str,
-    keywords: dict[str, Any],
-    owner: str,
-    others: Collection[str],
-    attribute: str,
+    env_id: str, keywords: dict[str, Any], owner: str, others: Collection[str], attribute: str
 ) -> None:
     """Refuses keywords that a native environment does not have.
 

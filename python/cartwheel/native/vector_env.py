@@ -185,7 +185,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
-        """Makes the environments and starts the threads."""
         arguments = dict(locals())
         limit = max_episode_steps
         if isinstance(env_id, EnvSpec):
@@ -609,8 +608,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self._shown_id} has no parameter {name!r}; {rest}")
-        messages: list[Any] = self._callbacks.pack_request(name, rows, values)
-        return messages
+        return self._callbacks.pack_request(name, rows, values)
 
     def _control(
         self, calling: str, messages: list[Any], rows: Sequence[int] | None = None
@@ -649,11 +647,7 @@ def _shut_down(pool: Pool, grace: float) -> None:
 
 
 def make_native(
-    num_envs: int,
-    *,
-    env_id: str,
-    autoreset_mode: Mode | None = None,
-    **keywords: Any,
+    num_envs: int, *, env_id: str, autoreset_mode: Mode | None = None, **keywords: Any
 ) -> NativeVectorEnv:
     """Makes a native vector environment: the entry point of every native id.
 

@@ -41,7 +41,6 @@ class RemoteWorker:
     """
 
     def __init__(self, index: int, plan: Any, options: dict[str, Any]) -> None:
-        """Starts the actor."""
         self.index, self._plan, self._options = index, plan, options
         self.starting: Any = None
         self.calls: dict[Any, int] = {}
@@ -117,7 +116,6 @@ class RemoteWorker:
             self._restart("its process ended")
             return None
         del self.calls[reference]
-        rollout: WorkerRollout
         rollout, self.envs = answer
         self.deaths = 0
         self.rollouts += 1

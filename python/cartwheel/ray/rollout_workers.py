@@ -208,7 +208,6 @@ class RolloutWorkers(ClosesAfterWith):
             raise
 
     def __repr__(self) -> str:
-        """Workers, environments and policy in one line."""
         first = self._workers[0].description
         return (
             f"RolloutWorkers({self.num_workers} workers × [{first.envs}], {first.policy}, "
@@ -478,11 +477,6 @@ def _check_function(name: str, function: Any, purpose: str) -> None:
 
 
 def _as_options(num_cpus: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the options of an actor.
-
-    Raises:
-        ValueError: ``num_cpus`` is not a number of processors, or an option cannot be set.
-    """
     is_number = isinstance(num_cpus, int | float) and not isinstance(num_cpus, bool)
     if not is_number or not 0 <= num_cpus < float("inf"):
         raise ValueError(f"`num_cpus` must be a number of processors from 0 on, got {num_cpus!r}.")

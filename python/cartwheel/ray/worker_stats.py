@@ -51,7 +51,6 @@ class WorkerStats:
     envs: tuple[Stats | None, ...]
 
     def __repr__(self) -> str:
-        """The totals in one line."""
         rate = self.steps.sum() / self.elapsed
         return (
             f"WorkerStats({len(self.rollouts)} workers, version {self.policy_version}, "

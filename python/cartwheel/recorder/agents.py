@@ -86,7 +86,6 @@ class RecordParallelEpisode(ParallelVectorEnv):
     def __init__(
         self, envs: ParallelVectorEnv, output_dir: str | os.PathLike[str], **keywords: Any
     ) -> None:
-        """Makes the files."""
         if not isinstance(envs, AgentsBase):
             raise TypeError(
                 "`envs` must be a ParallelVectorEnv, whose environments have several agents, got "
@@ -234,7 +233,6 @@ class AgentTrajectories(TrajectoryRecorder):
     def __init__(
         self, num_envs: int, agents: AgentArrays, *, saves: bool, keeps_infos: bool, **keywords: Any
     ) -> None:
-        """Makes the tracks."""
         self._agents, self._is_minari = agents, keeps_infos
         observation, action = agents.spaces
         super().__init__(

@@ -40,7 +40,6 @@ class Track:
     __slots__ = ("chunks", "dtype", "fill", "first", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, fill: Any, first: int) -> None:
-        """Starts without a chunk."""
         self.shape, self.dtype, self.fill, self.first = shape, np.dtype(dtype), fill, first
         self.chunks: list[NDArray[Any]] = []
 
@@ -64,7 +63,6 @@ class EpisodeBuffer:
     """
 
     def __init__(self, num_envs: int) -> None:
-        """Starts without tracks."""
         self.lengths: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         self._tracks: dict[Path, Track] = {}
         #: The first entry of each chunk, and the end of the last one.

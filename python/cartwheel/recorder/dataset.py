@@ -78,7 +78,6 @@ class TrajectoryDataset:
         success_only: bool = False,  # noqa: FBT001 - ManiSkill's signature
         device: Any = None,
     ) -> None:
-        """Reads the file."""
         h5py = load_library("h5py")
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
@@ -162,7 +161,6 @@ class TrajectoryDataset:
                 setattr(self, name, nested.apply(tensor, value))
 
     def __repr__(self) -> str:
-        """The amount of data, and the file."""
         read = f"{len(self)} transitions of {len(self.episodes)} episodes"
         return f"<TrajectoryDataset, {read} in {self.path}>"
 
@@ -297,8 +295,7 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
 
 def _episode_metadata(group: Any, number: int) -> dict[str, Any]:
     if "metadata" in group.attrs:
-        metadata: dict[str, Any] = json.loads(bytes(group.attrs["metadata"]))
-        return metadata
+        return json.loads(bytes(group.attrs["metadata"]))
     terminated = group["terminated" if "terminated" in group else "terminations"]
     metadata = {"episode_id": number, "elapsed_steps": len(terminated)}
     return metadata | {flag: bool(group[flag][-1]) for flag in ("success", "fail") if flag in group}
@@ -351,8 +348,7 @@ def _fill_reports(episodes: list[tuple[dict[str, Any], int]]) -> None:
 
 def _by_agent(arrays: dict[str, Any]) -> dict[str, Any]:
     """An episode of several agents: observations, actions and presence are dictionaries of them."""
-    own = arrays.pop("agents")
-    agents = {name: dict(found) for name, found in own.items()}
+    agents = {name: dict(found) for name, found in arrays.pop("agents").items()}
     for part in ("obs", "actions", "present"):
         found = {name: one.pop(part) for name, one in agents.items() if part in one}
         if found:

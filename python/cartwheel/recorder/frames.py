@@ -132,5 +132,4 @@ def line(name: str, value: Any) -> str | None:
         return None
     if array.size == 1:
         return f"{name} {array.item():.4g}"
-    text = np.array2string(array, precision=3, suppress_small=True)
-    return f"{name} {text}"
+    return f"{name} {np.array2string(array, precision=3, suppress_small=True)}"

@@ -48,7 +48,6 @@ class H5File:
     """
 
     def __init__(self, path: FilePath) -> None:
-        """Makes the file."""
         self._h5 = load_library("h5py")
         self.path = path
         self._staged = StagedFile(path)

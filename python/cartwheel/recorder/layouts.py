@@ -69,7 +69,6 @@ class MinariFiles:
         spaces: tuple[Space[Any], Space[Any]],
         extras: dict[str, Any],
     ) -> None:
-        """Makes the folder and both files."""
         forms = {
             name: json.dumps(space_form(grouped(space)))
             for name, space in zip(("observation_space", "action_space"), spaces, strict=True)
@@ -270,7 +269,6 @@ class ManiSkillFiles:
         source: dict[str, Any],
         model: bytes | None = None,
     ) -> None:
-        """Makes the ``.h5`` file, and that of the model."""
         self.json_path = stem.with_name(f"{stem.name}.json")
         model_path = stem.with_name(f"{stem.name}.mjb")
         _check_new(self.json_path, model_path)

@@ -118,7 +118,6 @@ class Origins:
     """
 
     def __init__(self, num_envs: int) -> None:
-        """Starts before the first reset."""
         self._row_seeds = np.full(num_envs, -1, np.int64)
         self._episode_seeds = np.full(num_envs, -1, np.int64)
         self._numbers = np.full(num_envs, -1, np.int64)
@@ -185,7 +184,6 @@ class States:
     """
 
     def __init__(self, envs: Any, *, required: bool) -> None:
-        """Saves nothing yet."""
         self._envs, self._required = envs, required
         #: Whether environments can be saved; ``None`` before that was tried.
         self._known: bool | None = None

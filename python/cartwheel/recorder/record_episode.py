@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import (
-    as_bool,
-    as_integer,
-    as_positive,
-    as_rows,
-)
+from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.rewards import check_rewards_are_numbers
@@ -161,7 +156,6 @@ class RecordEpisode(VectorWrapper):
         format: Format = "maniskill",
         queue_mb: float = 256,
     ) -> None:
-        """Makes the files."""
         if isinstance(env, AgentsBase):
             raise TypeError(
                 f"`env` has several agents, {env.possible_agents}: RecordParallelEpisode records "
@@ -418,7 +412,6 @@ class RecordEpisode(VectorWrapper):
             self._end(row, (False, False), keep=self._save_on_reset and self._saves)
 
     def _add(self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any) -> None:
-        """Records a step of the rows at ``steps``."""
         infos = []
         if batch.infos:
             reports = {key: batch.infos[key] for key in self._reports if key in batch.infos}

@@ -190,7 +190,6 @@ class _Row:
     """A row and the episode that it plays."""
 
     def __init__(self, row: int, number: int, recorded: dict[str, Any]) -> None:
-        """Begins an episode."""
         self.row = row
         self.begin(number, recorded)
 

@@ -50,7 +50,6 @@ class StagedFile(io.RawIOBase):
     """
 
     def __init__(self, path: Path) -> None:
-        """Makes the file."""
         super().__init__()
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -68,7 +68,6 @@ class TrajectoryRecorder:
         keeps_infos: bool,
         get_state: Callable[[list[int]], list[bytes] | None] | None,
     ) -> None:
-        """Makes the tracks."""
         self._buffer = EpisodeBuffer(num_envs)
         self._keeps_infos, self._get_state = keeps_infos, get_state
         #: The last actions of all environments: the results come later.
@@ -106,8 +105,7 @@ class TrajectoryRecorder:
 
     def lengths(self, rows: Any) -> Rows:
         """The steps of the present episodes."""
-        lengths: Rows = self._buffer.lengths[rows]
-        return lengths
+        return self._buffer.lengths[rows]
 
     def act(self, actions: Any, rows: Any, busy: Iterable[int]) -> None:
         """Keeps copies of actions until their results come.

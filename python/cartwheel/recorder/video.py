@@ -63,16 +63,12 @@ class Video:
     """
 
     def __init__(self, file: VideoFile, writer: Writer) -> None:
-        """Starts without a frame."""
         self.file, self._writer, self.frames = file, writer, 0
 
-    def add(self, frame: Frame, captions: Callable[[Frame], Frame] | None = None) -> None:
-        """Adds a frame, which the caller no longer uses."""
+    def add(self, frame: Frame, lines: list[str] | None = None) -> None:
+        """Adds a frame, which the caller no longer uses, with lines of text on it."""
         file = self.file
-        if captions is None:
-            self._writer.put(lambda: file.add(frame), frame.nbytes)
-        else:
-            self._writer.put(lambda: file.add(captions(frame)), frame.nbytes)
+        self._writer.put(lambda: file.add(_captioned(frame, lines)), frame.nbytes)
         self.frames += 1
 
     def end(self, *, keep: bool) -> None:
@@ -89,7 +85,6 @@ class EpisodeVideos:
     """
 
     def __init__(self, output: VideoOutput, rows: list[int]) -> None:
-        """Starts without a frame."""
         self._output, self.rows = output, rows
         self._videos: dict[int, Video] = {}
         #: Videos that were cut from the present episode of a row.
@@ -105,10 +100,10 @@ class EpisodeVideos:
         max_steps = self._output.max_steps
         for row, frame in frames.items():
             video = self._video(row)
-            video.add(frame, _captioner(captions.get(row)))
+            video.add(frame, captions.get(row))
             if max_steps is not None and video.frames > max_steps:
                 self._cut.setdefault(row, []).append(self._videos.pop(row))
-                self._video(row).add(frame, _captioner(captions.get(row)))
+                self._video(row).add(frame, captions.get(row))
 
     def end(self, row: int, *, keep: bool) -> list[VideoFile]:
         """The episode of a row is over; returns its videos."""
@@ -139,7 +134,6 @@ class TiledVideo:
     """
 
     def __init__(self, output: VideoOutput, num_envs: int) -> None:
-        """Starts without a frame."""
         self._output = output
         self.rows = list(range(num_envs))
         self._columns = math.ceil(math.sqrt(num_envs))
@@ -198,10 +192,6 @@ def _captioned(frame: Frame, lines: list[str] | None) -> Frame:
     return with_caption(frame, lines) if lines else frame
 
 
-def _captioner(lines: list[str] | None) -> Callable[[Frame], Frame] | None:
-    return (lambda frame: with_caption(frame, lines)) if lines else None
-
-
 def free_numbers(folder: FilePath) -> Iterator[int]:
     """Numbers for videos: above all that have a file in a folder."""
     names = (path.name[: -len(".mp4")].partition("_")[0] for path in folder.glob("*.mp4"))
@@ -229,7 +219,6 @@ class VideoRecorder:
         *,
         has_captions: bool,
     ) -> None:
-        """Draws nothing yet."""
         self._frames, self._videos, self._trigger = frames, videos, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(videos, TiledVideo)
@@ -355,7 +344,6 @@ class VideoFile:
     """
 
     def __init__(self, folder: FilePath, suffix: str, numbers: Iterator[int], fps: float) -> None:
-        """Opens nothing yet."""
         self._folder, self._suffix, self._numbers = folder, suffix, numbers
         self._part = folder / f".{os.getpid()}-{next(_PARTS)}.part.mp4"
         self._rate = Fraction(fps).limit_denominator(1001)

@@ -40,7 +40,6 @@ class Writer:
     """
 
     def __init__(self, limit: int, flush: Callable[[], None]) -> None:
-        """Starts the thread."""
         self._limit, self._flush = limit, flush
         self._tasks: deque[tuple[Task, int]] = deque()
         self._bytes = 0

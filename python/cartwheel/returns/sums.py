@@ -221,7 +221,6 @@ def n_step_returns(
 
 
 def _optional(next_values: Array | None) -> tuple[np.dtype[Any] | None, NDArray[Any] | None]:
-    """Next values and their dtype, if there are any."""
     if next_values is None:
         return None, None
     dtype, (then,) = as_floats(next_values=next_values)

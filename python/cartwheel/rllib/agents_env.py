@@ -88,7 +88,6 @@ class ActionsByAgent(Space[Any]):
         return {}
 
     def __eq__(self, other: object) -> bool:
-        """All such spaces are equal."""
         return isinstance(other, ActionsByAgent)
 
     __hash__ = None  # type: ignore[assignment]

@@ -243,7 +243,6 @@ class Collector(ClosesAfterWith):
         device: Any = None,
         progress: bool | Callable[[int, int], object] = True,
     ) -> None:
-        """Checks the arguments; steps and resets nothing."""
         self.autoreset_mode = checked_mode(envs)
         self.envs, self.recurrent = envs, recurrent
         envs, conversion = without_conversion(envs)
@@ -291,7 +290,6 @@ class Collector(ClosesAfterWith):
             self._ending = Finalizer(self, self._background.end)
 
     def __repr__(self) -> str:
-        """Environments, name of the policy, length of a rollout and order, in one line."""
         name = getattr(self.policy, "__qualname__", type(self.policy).__qualname__)
         parts = [repr(self.envs), name]
         if self.num_steps is not None:
@@ -305,7 +303,6 @@ class Collector(ClosesAfterWith):
         return f"Collector({', '.join(parts)})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuses to be pickled or copied, because environments cannot be."""
         raise TypeError(
             f"{type(self).__name__} cannot be pickled or copied: make it anew with the vector "
             "environment and the policy."
@@ -332,8 +329,7 @@ class Collector(ClosesAfterWith):
             ValueError: The new value is out of range, or ``None`` although it is required.
             RuntimeError: The order is not ``"lockstep"``, and rows have begun their next steps.
         """
-        steps: int | None = self._session.source.num_steps
-        return steps
+        return self._session.source.num_steps
 
     @num_steps.setter
     def num_steps(self, num_steps: int | None) -> None:

@@ -98,11 +98,7 @@ class Estimators(Record):
 
     @property
     def _numbers(self) -> NDArray[np.float64]:
-        """The rewards, which are numbers.
-
-        Raises:
-            ValueError: They are arrays.
-        """
+        """The rewards, which must be numbers."""
         if self.rewards.ndim > 2:
             raise ValueError(
                 f"rewards have {self.rewards.shape[2]} objectives, and an estimator needs numbers: "

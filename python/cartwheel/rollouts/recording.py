@@ -92,8 +92,7 @@ class Recording:
         for segment in reversed(self.segments):
             if segment.steps >= back:
                 ended = segment.steps - back
-                over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
-                return over
+                return segment.terminated[ended] | segment.truncated[ended]
             back -= segment.steps
         return self.carry.done if self.has_steps else self.carry.is_first
 
@@ -169,10 +168,7 @@ class Recording:
         """
         _, _, terminations, truncations, infos = step
         over, others = terminations | truncations, ~infos["acted"]
-        begun: NDArray[np.bool_] = (
-            others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
-        )
-        return begun
+        return others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
 
     def _is_refused(self, segment: Segment, calls: Calls) -> bool:
         """Whether a step that raised is known not to have begun."""
@@ -180,8 +176,7 @@ class Recording:
             if segment.copies:
                 return calls.sees_all and not calls.others()
             pool_env: Any = self.envs.unwrapped
-            refused: bool = pool_env._pool.recorded_steps() == segment.steps
-            return refused
+            return pool_env._pool.recorded_steps() == segment.steps
         return False
 
     def pause(self) -> None:
@@ -279,28 +274,17 @@ class EpisodeRecording(Recording):
     Without ``on_done="freeze"`` the environments cannot rest: they continue, but are not recorded.
     """
 
-    def __init__(
-        self,
-        envs: VectorEnv[Any, Any, Any],
-        mode: AutoresetMode,
-        carry: Carry,
-        shown: Any,
-        answers: Answers,
-        capacity: int,
-        *,
-        episodes: NDArray[np.int64],
-        num_steps: int | None,
-    ) -> None:
-        """Begins after a reset; ``num_steps``, if given, is an upper bound."""
-        super().__init__(envs, mode, carry, shown, answers, capacity)
+    def __init__(self, *where: Any, episodes: NDArray[np.int64], num_steps: int | None) -> None:
+        """As for a recording, after a reset; ``num_steps``, if given, is an upper bound."""
+        super().__init__(*where)
         self.left, self.num_steps = episodes.copy(), num_steps
         self._episodes = int(episodes.sum())
-        self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
-        no_rows = np.zeros(envs.num_envs, np.bool_)
+        self.freezes = getattr(self.envs.unwrapped, "on_done", "raise") == "freeze"
+        no_rows = np.zeros(self.envs.num_envs, np.bool_)
         self.resting, self.resetting = no_rows, no_rows
         self._flags = (no_rows, no_rows)
         self._valid: list[NDArray[np.bool_]] = []
-        self._first = [carry.is_first]
+        self._first = [self.carry.is_first]
         self._replaced: list[NDArray[np.bool_]] = []
 
     @property

@@ -20,14 +20,7 @@ from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
 from cartwheel.rollouts.frames import frames, pairs
 from cartwheel.rollouts.record import one_line
-from cartwheel.rollouts.views import (
-    Episodes,
-    Places,
-    Rows,
-    Transitions,
-    Windows,
-    running,
-)
+from cartwheel.rollouts.views import Episodes, Places, Rows, Transitions, Windows, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +71,6 @@ class Rollout(Estimators):
     """
 
     def __repr__(self) -> str:
-        """Size, mode and names of extras in one line."""
         size = f"{self.num_steps} steps × {self.num_envs} envs"
         return one_line("Rollout", f"{size}, {self.autoreset_mode.name.lower()}", self.extras)
 
@@ -114,7 +106,6 @@ class Rollout(Estimators):
         return self if self.device is None else self._with_parts(array_of, None)
 
     def _with_parts(self, convert: Callable[[Any], Any], device: Any) -> Rollout:
-        """Returns a rollout whose parts for a device are converted."""
         names = ("observations", "actions", "extras", "final_observations")
         parts = {name: nested.apply(convert, getattr(self, name)) for name in names}
         other = dataclasses.replace(self, **parts, device=device)

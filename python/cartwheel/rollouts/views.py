@@ -62,11 +62,9 @@ class Transitions:
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """The number of transitions."""
         return len(self.rewards)
 
     def __repr__(self) -> str:
-        """The number of transitions, their most steps and the names of extras."""
         most = int(self.lengths.max(initial=1))
         steps = f" of up to {most} steps" if most > 1 else ""
         return one_line("Transitions", f"{len(self)} transitions{steps}", self.extras)
@@ -183,7 +181,6 @@ class _WithExtras:
     __iter__ = None  # otherwise Python would count up from the extra 0
 
     def __contains__(self, name: object) -> bool:
-        """Whether the rollout has an extra of this name."""
         return name in self.extras
 
 
@@ -208,11 +205,9 @@ class Rows(_WithExtras):
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.rewards)
 
     def __repr__(self) -> str:
-        """The number of rows and the names of extras."""
         return one_line("Rows", f"{len(self)} rows", self.extras)
 
     def take(self, index: Any) -> Rows:
@@ -277,11 +272,9 @@ class Windows(_WithExtras):
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """The number of windows."""
         return len(self.starts)
 
     def __repr__(self) -> str:
-        """The length and the number of windows, and the names of extras."""
         return one_line("Windows", f"{len(self.rewards)} steps × {len(self)} windows", self.extras)
 
 
@@ -388,16 +381,13 @@ class Episodes:
     lengths: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """The number of episodes."""
         return len(self.starts)
 
     def __repr__(self) -> str:
-        """The number of episodes, and how many of them ended."""
         ended = np.count_nonzero(self.terminated | self.truncated)
         return f"Episodes({len(self)} episodes, {ended} of them complete)"
 
     def __iter__(self) -> Iterator[Episode]:
-        """Iterates over the episodes."""
         columns = (getattr(self, field.name).tolist() for field in dataclasses.fields(self))
         return (Episode(*row) for row in zip(*columns, strict=True))
 
@@ -461,8 +451,7 @@ def numbers(rollout: Record) -> NDArray[np.int64]:
     # Find each environment's last mark so far. The steps of marks grow with time; the marks do not.
     place = np.where(marks >= 0, np.arange(len(marks))[:, None], 0)
     np.maximum.accumulate(place, axis=0, out=place)
-    found: NDArray[np.int64] = np.take_along_axis(marks, place, axis=0)
-    return np.where(rollout.valid, found, -1)
+    return np.where(rollout.valid, np.take_along_axis(marks, place, axis=0), -1)
 
 
 def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -8,12 +8,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from cartwheel._internal.adapters import check_given, check_mode, check_whole_batches
+from cartwheel._internal.adapters import check_given
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.sb3.vec_env import MASKS, batches_of, has_images, rows_of
+from cartwheel.sb3.vec_env import MASKS, batches_of, check_form, has_images, rows_of
 from cartwheel.vector.infos import FAILURES, infos_by_row
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     def __init__(
         self, envs: Iterable[Callable[[], Any]] | ParallelVectorEnv, **keywords: Any
     ) -> None:
-        """Makes the environments, unless ``envs`` has them."""
         self.vector_env = own = _as_parallel(envs, keywords)
         try:
             self._rows = rows = own.as_rows()
@@ -92,7 +91,6 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self.vector_env!r})"
 
     def reset(self) -> VecEnvObs:
@@ -186,8 +184,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         Raises:
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
         """
-        observations: VecEnvObs = self._rows.load_state_dict(state)
-        return observations
+        return self._rows.load_state_dict(state)
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Renders every environment once; its agents share the frame.
@@ -249,17 +246,13 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
 
 def _as_parallel(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
-    why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
-    wanted = AutoresetMode.SAME_STEP
     if isinstance(envs, ParallelVectorEnv):
         check_given(CartwheelAgentsVecEnv.__name__, envs._pool, keywords)
-        check_mode(envs.autoreset_mode, wanted, why)
-        check_whole_batches("Stable-Baselines3", envs.batch_size, envs.num_envs)
+        check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)
         return envs
     envs = as_env_fns(envs)
-    keywords = {"autoreset_mode": wanted, **keywords}
-    check_mode(as_autoreset_mode(keywords["autoreset_mode"]), wanted, why)
-    check_whole_batches("Stable-Baselines3", keywords.get("batch_size"), len(envs))
+    mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
+    check_form(as_autoreset_mode(mode), keywords.get("batch_size"), len(envs))
     return ParallelVectorEnv(envs, **keywords)
 
 

@@ -28,7 +28,6 @@ class PythonRows:
     """Environments written in Python, in their workers."""
 
     def __init__(self, envs: VectorEnv[Any, Any]) -> None:
-        """Keeps ``envs``."""
         self._envs = envs
 
     def has(self, name: str, rows: list[int]) -> bool:
@@ -61,7 +60,6 @@ class NativeRows:
     """Environments written in Rust: they have parameters, and no wrappers."""
 
     def __init__(self, envs: NativeVectorEnv[Any, Any]) -> None:
-        """Keeps ``envs``."""
         self._envs = envs
 
     def has(self, name: str, _: list[int]) -> bool:

@@ -108,7 +108,6 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         monitor: bool = False,
         **keywords: Any,
     ) -> None:
-        """Makes the environments, unless ``envs`` has them."""
         self._is_monitored = as_bool("monitor", monitor)
         #: The vector environment that steps them.
         self.vector_env = own = as_vector_env(envs, num_envs, keywords)
@@ -135,7 +134,6 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         self.metadata = dict(own.metadata)
 
     def __repr__(self) -> str:
-        """The vector environment, in one line."""
         return f"{type(self).__name__}({self.vector_env!r})"
 
     def step(self, actions: Any) -> VecEnvStepReturn:
@@ -213,8 +211,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
             gymnasium.error.Error: It is negative.
         """
         as_seeds(seed, range(1), 1)
-        seeds: Sequence[int | None] = super().seed(seed)
-        return seeds
+        return super().seed(seed)
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""
@@ -264,8 +261,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """
         if not has_images(self.render_mode):
             return [None] * self.num_envs
-        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
-        return frames
+        return self.vector_env.render()
 
     # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
     # by default all rows. Results are in their order.
@@ -326,16 +322,11 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         return not self._has_mask_method
 
     def _mask_of(self, row: int) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = self.vector_env.action_masks([row])[0]
-        return mask
+        return self.vector_env.action_masks([row])[0]
 
 
 def rows_of(indices: VecEnvIndices, num_envs: int) -> list[int]:
-    """Returns row numbers from 0 on.
-
-    Args:
-        indices: Row numbers in any order, also negative ones, or one; ``None`` for all rows.
-        num_envs: The number of all rows.
+    """Returns row numbers from 0 on; negative ones count from the end, and ``None`` means all.
 
     Raises:
         IndexError: A row does not exist.
@@ -380,16 +371,7 @@ _OWN_KEYWORDS = {
 def as_vector_env(
     envs: Any, num_envs: Any, keywords: dict[str, Any]
 ) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
-    """Returns a vector environment in the form that Stable-Baselines3 needs.
-
-    Args:
-        envs: Functions, an id, or a vector environment.
-        num_envs: The number of environments of an id.
-        keywords: Keywords of the vector environment to make.
-
-    Raises:
-        Exception: As for ``CartwheelVecEnv``.
-    """
+    """Returns what the arguments of ``CartwheelVecEnv`` name, in the form that it needs."""
     if isinstance(envs, GymnasiumVectorEnv):
         return _checked(envs, num_envs, keywords)
     is_id = isinstance(envs, str | EnvSpec)
@@ -412,10 +394,8 @@ def as_vector_env(
         num_envs = len(envs)
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
     finals = keywords.get("final_obs", "object")
-    _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
-    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
-    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
-    return made
+    check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
+    return make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
 
 
 def _checked(
@@ -429,11 +409,13 @@ def _checked(
         )
     given = keywords if num_envs is None else {"num_envs": num_envs, **keywords}
     check_given("CartwheelVecEnv", envs, given)
-    _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
+    check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
     return envs
 
 
-def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
+def check_form(
+    mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any = "object"
+) -> None:
     """Raises ``ValueError`` unless batches have the form that Stable-Baselines3 needs."""
     why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
     check_mode(mode, AutoresetMode.SAME_STEP, why)
@@ -460,10 +442,6 @@ def batches_of(space: Space[Any], num_envs: int) -> Callable[[Any], Any]:
     """Returns a function that turns actions, one for each environment, into a batch.
 
     Policies of Stable-Baselines3 choose integer actions (of a ``MultiBinary``) as floats.
-
-    Args:
-        space: The action space of one environment.
-        num_envs: The number of actions.
     """
     if describe(space)[0] != "leaf":
         return functools.partial(_batch, space, num_envs)

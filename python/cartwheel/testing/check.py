@@ -188,11 +188,7 @@ def check_vector_env(
 
 
 def _rows_of(envs: AgentsBase) -> Any:
-    """Returns the rows of environments of several agents.
-
-    Raises:
-        ValueError: Their final observations are not columns.
-    """
+    """Returns the rows of environments of several agents."""
     for agent, space in envs.single_observation_space.items():
         if not has_fixed_shape(space):
             raise ValueError(

@@ -72,7 +72,6 @@ def _bits(array: Any) -> Any:
 
 
 def _typed(value: Any) -> str:
-    """A value as text, with its type."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} of shape {value.shape}"
     return f"{value!r} ({type(value).__name__})"

@@ -92,8 +92,7 @@ def _freeze(kit: Kit, envs: Any) -> int:
                 no_reward = np.zeros_like(result[1])[row]
                 frozen[row] = (observation, no_reward, result[2][row], result[3][row])
     if frozen:
-        mask = player.over.copy()
-        player.reset(mask, seed=kit.seed)
+        player.reset(player.over.copy(), seed=kit.seed)
         fresh = kit.player(envs, restarts=False)
         fresh.reset(seed=kit.seed)
         places = "when a frozen row is reset", "at a reset of all rows"

@@ -84,8 +84,7 @@ class Kit:
     @property
     def mode(self) -> AutoresetMode:
         """The autoreset mode of the given vector environment."""
-        mode: AutoresetMode = autoreset_mode_of(self.given)
-        return mode
+        return autoreset_mode_of(self.given)
 
     @contextlib.contextmanager
     def made(self, num_envs: int, **keywords: Any) -> Iterator[Any]:
@@ -215,7 +214,6 @@ class Singles:
     """Traces of single environments: row ``i`` alone, with the seed ``seed + i``."""
 
     def __init__(self, kit: Kit, limit: int | None) -> None:
-        """Keeps the kit and the step limit of the environments that it makes."""
         self._kit = kit
         self._limit = limit
         self._traces: dict[int, Trace] = {}

@@ -66,5 +66,4 @@ def _check_frame(
             f"{text} of shape {frame.shape}, and frames before had {shape}",
             "All frames must have the same shape, so that they make a video.",
         )
-    size: tuple[int, ...] = frame.shape
-    return size
+    return frame.shape

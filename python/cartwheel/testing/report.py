@@ -49,7 +49,6 @@ class EnvCheckError(CartwheelError, AssertionError):
     __reduce__ = as_pickled
 
     def __init__(self, check: str, env: str, finding: str, remedy: str) -> None:
-        """Makes the message."""
         super().__init__(f"{env} fails the check {check!r}: {finding}.\n{remedy}")
         self.check = check
         self.env = env

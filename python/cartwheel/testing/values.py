@@ -181,13 +181,11 @@ class _Inspector:
     """
 
     def __init__(self, kit: Kit, envs: Any) -> None:
-        """Takes the kit and the environments that are played."""
         self._kit = kit
         self._envs = envs
         self.finals = 0
 
     def __call__(self, call: int, result: Batch) -> None:
-        """Checks the result of a call."""
         observations, rewards, terminations, truncations, infos = result
         where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
         self._check_observations(observations, where)

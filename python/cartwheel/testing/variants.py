@@ -76,7 +76,6 @@ class NativeVariants(Variants):
     sizes = (1, 3, 7, 16, 17)
 
     def __init__(self, envs: NativeVectorEnv) -> None:
-        """Copies the spec of the given vector environment."""
         assert envs.spec is not None
         self._spec = copy.deepcopy(envs.spec)
         self._spec.kwargs.pop("num_envs", None)
@@ -119,7 +118,6 @@ class PythonVariants(Variants):
     sizes = (1, 3, 7)
 
     def __init__(self, envs: VectorEnv) -> None:
-        """Keeps the functions and the keywords of the workers."""
         self._env_fns = envs.env_fns
         self._keywords = {
             "observation_mode": envs.observation_mode,
@@ -153,8 +151,7 @@ class PythonVariants(Variants):
 
     def make_single(self) -> gym.Env[Any, Any] | None:
         """The environment that the first function makes."""
-        env: gym.Env[Any, Any] = self._env_fns[0]()
-        return env
+        return self._env_fns[0]()
 
 
 class AgentsVariants(PythonVariants):
@@ -186,7 +183,6 @@ class GymnasiumVariants(PythonVariants):
     executors = ()
 
     def __init__(self, envs: SyncVectorEnv | AsyncVectorEnv) -> None:
-        """Keeps the class and the functions."""
         self._class = type(envs)
         self._env_fns = list(envs.env_fns)
         mode = envs.render_mode

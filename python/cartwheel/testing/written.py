@@ -68,7 +68,6 @@ class _Filler:
     """
 
     def __init__(self, space: Any, pattern: int) -> None:
-        """Takes the space of one observation and the byte to fill with."""
         self._space = space
         self._pattern = pattern
         self._copies: list[list[NDArray[np.uint8]]] = []
@@ -76,7 +75,6 @@ class _Filler:
         self.calls = self.rows = 0
 
     def __call__(self, call: int, result: Batch) -> None:
-        """Takes the result of a call."""
         del call
         found = leaves(self._space, result[0], "observation")
         # Texts are strings, which have no memory of the batch.

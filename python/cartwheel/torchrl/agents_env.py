@@ -95,7 +95,6 @@ class CartwheelAgentsEnv(EnvBase):
         with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         self._with_masks = as_bool("with_action_masks", with_action_masks)
         self._uses_mask = as_bool("use_mask", use_mask)
         categorical = as_bool("categorical_actions", categorical_actions)
@@ -323,10 +322,7 @@ class CartwheelAgentsEnv(EnvBase):
 def _encoded(spec: Any, values: Any, axis: int) -> Any:
     """Returns a batch of observations as a tensor, or tensors in a tensordict.
 
-    Args:
-        spec: Their spec.
-        values: The observations.
-        axis: The number of dimensions of the batch, behind which parts of a tuple are stacked.
+    Parts of a tuple are stacked along ``axis``, behind the dimensions of the batch.
     """
     if isinstance(values, dict):
         return TensorDict(
@@ -366,5 +362,4 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
 def _checked(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
     check_given(CartwheelAgentsEnv.__name__, envs._pool, keywords)
     check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)
-    own: ParallelVectorEnv = envs
-    return own
+    return envs

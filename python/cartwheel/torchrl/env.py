@@ -114,7 +114,6 @@ class CartwheelEnv(GymLikeEnv):
         with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
-        """Checks the arguments, and starts the workers for functions."""
         self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
         self._with_masks = as_bool("with_action_masks", with_action_masks)
         check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
@@ -212,12 +211,7 @@ class CartwheelEnv(GymLikeEnv):
         return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
 
     def _refuse_shape(self, action: Any) -> None:
-        """Raises for an action that is missing or has another shape than its spec.
-
-        Raises:
-            KeyError: It is missing.
-            ValueError: It has another shape.
-        """
+        """Raises for an action that is missing or has another shape than its spec."""
         if action is None:
             raise KeyError('the tensordict has no "action"')
         spaces = Discrete | MultiDiscrete
@@ -397,13 +391,6 @@ def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBas
 
 
 def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
-    """Makes the vector environment of functions.
-
-    Raises:
-        ValueError: The keywords ask for another mode, or for batches of some rows.
-        TypeError: The keyword does not exist.
-        Exception: As for :class:`cartwheel.VectorEnv`.
-    """
     if hasattr(env_fns, "possible_agents"):
         raise TypeError(
             f"CartwheelEnv steps environments of one agent, got {shown(env_fns)}: use "
@@ -428,13 +415,7 @@ def start_method() -> str:
 
 
 def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
-    """Returns a vector environment that was given.
-
-    Raises:
-        ValueError: It has another mode, or batches of some rows.
-        TypeError: It is not cartwheel's, or returns tensors, or there are keywords.
-        gymnasium.error.ClosedEnvironmentError: It is closed.
-    """
+    """Returns a vector environment that was given, once it is checked."""
     if not isinstance(envs.unwrapped, PoolVectorEnv):
         raise TypeError(
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "

@@ -147,10 +147,6 @@ def reader(space: Space[Any], spec: Any) -> Reader:
 
     The values of ``Box`` and ``MultiBinary`` spaces are not copied: the tensor has the memory of
     the array, and keeps it alive. Discrete values are encoded by the spec; tuples are stacked.
-
-    Args:
-        space: The batched observation space, or a part of it.
-        spec: Its spec.
     """
     if isinstance(space, Dict):
         parts = named_readers(space, spec)
@@ -164,8 +160,7 @@ def reader(space: Space[Any], spec: Any) -> Reader:
     if isinstance(space, Tuple):
         return lambda batch: torch.from_numpy(np.stack(batch, axis=1))
     if isinstance(space, Box | MultiBinary) and tuple(spec.shape) == space.shape:
-        from_numpy: Reader = torch.from_numpy
-        return from_numpy
+        return torch.from_numpy
     return lambda batch: spec.encode(batch, ignore_device=True)
 
 

@@ -20,9 +20,8 @@ from cartwheel._internal.process import Finalizer
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import keep_open
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.vector.idle import nothing_in_flight
-from cartwheel.vector.masked_rows import MaskedRows
-from cartwheel.vector.pool_owner import ActType, ObsType
+from cartwheel.vector.action_masks import MaskedRows
+from cartwheel.vector.pool_owner import ActType, ObsType, nothing_in_flight
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.saved_rows import SavedRows
 from cartwheel.vector.sent_rows import SentRows
@@ -101,7 +100,6 @@ class PoolVectorEnv(
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args, self._attached)
 
     def __repr__(self) -> str:
-        """Class, id if it is known, number of environments, mode and executor, in one line."""
         parts = [] if self._shown_id is None else [repr(self._shown_id)]
         parts.append(f"num_envs={self.num_envs}")
         if self.batch_size < self.num_envs:
@@ -111,7 +109,6 @@ class PoolVectorEnv(
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises ``TypeError``: environments and their workers are not copied."""
         raise TypeError(
             f"{self!r} cannot be pickled or copied: pass a function that makes one, such as "
             "`lambda: cartwheel.make_vec(id, num_envs)`."
@@ -154,8 +151,7 @@ class PoolVectorEnv(
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions, env_index)
-        return result
+        return self._pool.step(actions, env_index)
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
         """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
@@ -178,9 +174,7 @@ class PoolVectorEnv(
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        seconds = as_timeout(timeout)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
-        return result
+        return self._pool.step_wait(as_timeout(timeout))
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Waits for a call.
@@ -192,14 +186,12 @@ class PoolVectorEnv(
             gymnasium.error.NoAsyncCallError: There was no ``call_async``.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
-        return results
+        return self._pool.call_wait(as_timeout(timeout))
 
     @property
     def timeout(self) -> float | None:
         """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
-        seconds: float | None = self._callbacks.timeout
-        return seconds
+        return self._callbacks.timeout
 
     # Rollouts
 

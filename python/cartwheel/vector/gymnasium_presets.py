@@ -43,7 +43,6 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, 
         executor: Executor = "process",
         **keywords: Any,
     ) -> None:
-        """Like :class:`VectorEnv`, with ``executor="process"``."""
         super().__init__(
             env_fns,
             shared_memory,
@@ -78,7 +77,6 @@ class SyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         executor: Executor = "inline",
         **keywords: Any,
     ) -> None:
-        """Like :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` works."""
         super().__init__(
             env_fns,
             copy=copy,

@@ -42,9 +42,6 @@ def is_dense(finals: Any) -> bool:
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     """Returns the rows whose environment was replaced, by ``on_error`` or a worker's restart.
 
-    Args:
-        infos: The infos of one step.
-
     Returns:
         A mask of the batch; ``None`` if no row failed.
 
@@ -82,8 +79,7 @@ def failed_steps(
     whole = terminated
     if mode == AutoresetMode.SAME_STEP:
         whole = terminated & (infos["_final_obs"][places] if "_final_obs" in infos else False)
-    steps: NDArray[np.bool_] = failed[places] & ~whole
-    return steps
+    return failed[places] & ~whole
 
 
 def masks_of(infos: Iterable[Any]) -> set[str]:
@@ -236,11 +232,6 @@ def _flags(
 
 
 def _flag(key: str, value: Any) -> bool:
-    """Converts the value of one environment.
-
-    Raises:
-        TypeError: A value is not a flag, a number or an array of them.
-    """
     try:
         array = np.asarray(value)
     except ValueError:  # ragged

@@ -36,7 +36,6 @@ class RolloutArrays(Generic[ObsType]):
     truncated: NDArray[np.bool_]
 
     def __repr__(self) -> str:
-        """The size, in one line."""
         num_steps, num_envs = self.terminated.shape
         return f"RolloutArrays({num_steps} steps × {num_envs} envs)"
 

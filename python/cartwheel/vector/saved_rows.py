@@ -235,11 +235,7 @@ class SavedRows(Resets[ObsType, ActType]):
         return []
 
     def _set_models(self, calling: str, rows: Sequence[int], models: Any) -> None:  # noqa: ARG002 - for overrides
-        """Sets all of that, and sets back what was set otherwise.
-
-        Raises:
-            ValueError: Rows have no models of their own, or a value does not fit.
-        """
+        """Sets all of that, and sets back what was set otherwise."""
         check_list("state['envs']['models']", models, 0)
 
     def _with_models(self, rows: Sequence[int], states: list[bytes]) -> list[bytes]:  # noqa: ARG002 - for overrides
@@ -251,9 +247,5 @@ class SavedRows(Resets[ObsType, ActType]):
         rows: Sequence[int],  # noqa: ARG002 - for overrides
         states: Sequence[bytes],
     ) -> tuple[list[bytes], list[dict[str, Any]]]:
-        """Returns the two parts of such states.
-
-        Raises:
-            ValueError: A state was cut or changed.
-        """
+        """Returns the two parts of such states."""
         return list(states), []

@@ -30,12 +30,7 @@ FORMAT, VERSION = "cartwheel", 1
 
 
 def new_state(kind: str, **entries: Any) -> dict[str, Any]:
-    """Returns a state of the present version with these entries.
-
-    Args:
-        kind: What was saved: ``"vector_env"``, ``"agent_rows"``, ``"collector"`` or ``"envpool"``.
-        **entries: Its other entries.
-    """
+    """Returns a state of the present version with these entries; ``kind`` says what was saved."""
     return {"format": FORMAT, "version": VERSION, "kind": kind, **entries}
 
 

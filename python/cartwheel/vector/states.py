@@ -29,13 +29,7 @@ def saved(
 ) -> list[bytes]:
     """Returns the states of rows, by a control call for the method ``calling``.
 
-    Args:
-        pool: An idle pool.
-        callbacks: Its callbacks.
-        rows: The rows.
-        calling: The method.
-        with_failed: Whether rows that failed are saved, too. Their states are refused where they
-            are restored, so that the rows still have to be reset.
+    States of rows that failed are refused where they are restored: the rows have to be reset.
 
     Raises:
         ValueError: A row failed, unless ``with_failed``.
@@ -52,17 +46,7 @@ def saved(
 def restored(
     pool: Pool, callbacks: Any, rows: list[int], states: list[bytes], space: Space[Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Restores rows from checked states.
-
-    Args:
-        pool: An idle pool.
-        callbacks: Its callbacks.
-        rows: The rows.
-        states: One state for each row.
-        space: The observation space of one row.
-
-    Returns:
-        Observations and infos of the rows, in their order.
+    """Restores rows from checked states; returns their observations and infos, in their order.
 
     Raises:
         Exception: The error of a row whose state was refused; no row has changed then.
@@ -79,8 +63,7 @@ def loaded(pool: Pool, callbacks: Any, states: list[bytes], space: Space[Any], c
     """
     rows = list(range(len(states)))
     before = saved(pool, callbacks, rows, calling, with_failed=True)
-    batches = _restored(pool, callbacks, rows, states, before)
-    return _in_order(rows, batches, space)[0]
+    return _in_order(rows, _restored(pool, callbacks, rows, states, before), space)[0]
 
 
 def _restored(
@@ -160,22 +143,15 @@ def _in_order(
 
 def _rows_of(infos: dict[str, Any]) -> NDArray[Any]:
     """Returns the rows of a batch, which the infos of EnvPool have under another name."""
-    rows: NDArray[Any] = infos["env_index" if "env_index" in infos else "env_id"]
-    return rows
+    return infos["env_index" if "env_index" in infos else "env_id"]
 
 
 def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[bytes]:
     """Resets rows with seeds, and returns their states, for :func:`use_cache`.
 
     The rows have to be reset afterwards.
-
-    Args:
-        pool: An idle pool.
-        callbacks: Its callbacks.
-        seeds: A seed for each row; ``None`` for rows that are left alone.
     """
-    states: list[bytes] = callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
-    return states
+    return callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
 
 
 def use_cache(

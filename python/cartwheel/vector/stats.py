@@ -139,7 +139,6 @@ class Stats:
         return as_prometheus(self, labels)
 
     def __repr__(self) -> str:
-        """The totals in one line; ``print`` and notebooks show tables."""
         return (
             f"Stats({len(self.steps)} envs, {self.steps.sum():,} steps, "
             f"{self.resets.sum():,} resets, {self.elapsed:.3f} s)"

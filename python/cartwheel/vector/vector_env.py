@@ -294,7 +294,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
-        """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
         self.restart_policy = RestartPolicy(
             on_error,
@@ -630,7 +629,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     def _prepared_call(
         self, calling: str, name: str, env_index: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], list[int]]:
-        """Prepares a call: its messages, and its rows."""
         self._pool.check(calling, idle=True)
         rows = self._numbers(env_index)
         return self._packed("call", name, rows, [(args, kwargs)] * len(rows)), rows

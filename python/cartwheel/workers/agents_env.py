@@ -35,7 +35,6 @@ class MakesAgentsEnv:
     """A function that makes a row."""
 
     def __init__(self, env_fn: Callable[[], Any], settings: AgentsSettings) -> None:
-        """Keeps the function that makes an environment of PettingZoo."""
         self.env_fn = env_fn
         self.settings = settings
 
@@ -313,16 +312,10 @@ class AgentsEnv:
         return {"made": self.made, "env": self.env}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Continues with a saved environment."""
         vars(self).update(state)
 
 
 def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
-    """Returns the rewards of agents as floats.
-
-    Raises:
-        TypeError: One is not a number.
-    """
     try:
         return list(map(float, rewards))
     except (TypeError, ValueError):

@@ -19,12 +19,7 @@ _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
 
 
 def read(env: Any, name: str, *, reserve: bool) -> Any:
-    """Returns an attribute of an environment.
-
-    Args:
-        env: The environment, with its wrappers.
-        name: The attribute.
-        reserve: Whether ``reset``, ``step`` and ``close`` are refused.
+    """Returns an attribute of an environment; with ``reserve``, not ``reset``, ``step``, ``close``.
 
     Raises:
         AttributeError: A part of the name does not exist.

@@ -194,8 +194,7 @@ class AwaitedEnv:
             fault = Fault.from_exception(self._made_by.row, error, is_remote=True)
             reply = Reply(fault, is_made=self.env is not None)
         if reply.form is not None and reply.form == form and reply.spaces is None:
-            shown: tuple[Any, dict[str, Any]] = reply.value
-            return shown  # nothing that the caller does not know: as quick as a step
+            return reply.value
         return self._forms.blank, {REPLY: reply}
 
     def _reply(self, asked: Asked) -> Reply:
@@ -291,11 +290,6 @@ class AwaitedEnv:
 
 
 def _done(name: str, result: Any) -> Any:
-    """Returns the result of a method.
-
-    Raises:
-        TypeError: It is a coroutine, which nothing in the process of a row awaits.
-    """
     if not inspect.iscoroutine(result):
         return result
     result.close()

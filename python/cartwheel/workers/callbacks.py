@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import operator
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -200,11 +201,7 @@ class WorkerCallbacks:
         pool.call(sent, None, "rollout", self.timeout)
 
     def _receive_unless_dead(self, worker: int, number: int) -> Any:
-        """Receives an announced message; ``None`` if its worker died first and may be restarted.
-
-        Raises:
-            WorkerDiedError: The worker died and is not replaced.
-        """
+        """Receives an announced message; ``None`` if its worker died first and may be restarted."""
         try:
             return self._group.receive_announced(worker, number)
         except WorkerDiedError:
@@ -274,8 +271,7 @@ class WorkerCallbacks:
             The infos; ``None`` when a worker that may be restarted died before it sent them.
         """
         worker, _, number = announced
-        rest: bytes | None = self._receive_unless_dead(worker, number)
-        return rest
+        return self._receive_unless_dead(worker, number)
 
     def receive_answers(
         self,
@@ -318,7 +314,7 @@ class WorkerCallbacks:
         self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
     ) -> None:
         """Receives and drops the messages that workers announced."""
-        for worker, _, number in sorted([*faults, *rests], key=_number):
+        for worker, _, number in sorted([*faults, *rests], key=operator.itemgetter(2)):  # by number
             self._receive_unless_dead(worker, number)
 
     def add_info(
@@ -443,8 +439,3 @@ def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, 
     """Returns the keywords of one row's ``reset``, with a copy of its present options."""
     own = options if options is None or isinstance(options, dict) else dict(options)
     return {"seed": seed, "options": copied(own)}
-
-
-def _number(message: tuple[int, int | None, int]) -> int:
-    """Returns the number of an announced message."""
-    return message[2]

@@ -35,8 +35,7 @@ def pickled(content: Any) -> bytes:
     try:
         return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
-        data: bytes = cloudpickle.dumps(content)
-        return data
+        return cloudpickle.dumps(content)
 
 
 def message(content: Any) -> bytes:
@@ -122,7 +121,6 @@ class LocalChannel:
     pack = staticmethod(_itself)
 
     def __init__(self) -> None:
-        """Makes the queues."""
         #: Messages from the worker, with numbers, and messages to the worker.
         self.inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self.outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -59,7 +59,6 @@ class Chain:
     """
 
     def __init__(self, env: Any) -> None:
-        """Finds the members; calls nothing."""
         self.wrappers: list[Any] = []
         self._members: list[Any] = []
         core = None
@@ -88,10 +87,7 @@ class Chain:
         return [_name(wrapper) for wrapper in self.wrappers]
 
     def methods(self, row: int) -> tuple[Callable[..., Any], ...]:
-        """Returns ``get_state`` and ``set_state`` of the core.
-
-        Args:
-            row: The row, for errors.
+        """Returns ``get_state`` and ``set_state`` of the core; errors name the row.
 
         Raises:
             ValueError: A method is missing, or takes other arguments.

@@ -150,9 +150,7 @@ def described(error: BaseException) -> tuple[str, str]:
 def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
     """Raises the exception of the lowest row and mentions the others in a note.
 
-    Args:
-        faults: At least one.
-        received: The rows of the batch, if the rows were sent by ``send``.
+    ``received`` are the rows of the batch, if they were sent by ``send``.
     """
     raise _first(faults, received)
 
@@ -225,8 +223,7 @@ def _make(cls: type[BaseException], arguments: tuple[Any, ...]) -> BaseException
     """Makes an exception without calling its constructor or a ``__new__`` written in Python."""
     built_in = (types.BuiltinFunctionType, types.BuiltinMethodType)
     base = next(base for base in cls.__mro__ if isinstance(vars(base).get("__new__"), built_in))
-    made: BaseException = base.__new__(cls, *arguments)
-    return made
+    return base.__new__(cls, *arguments)
 
 
 def _fill(error: BaseException, state: tuple[dict[str, Any], dict[str, Any]]) -> None:

@@ -103,7 +103,6 @@ class WorkerGroup:
     closing: set[int] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Sets the counts of restarts to zero."""
         self.restarts = [0] * len(self.shards)
         free_in_workers(self)
 
@@ -219,9 +218,8 @@ class WorkerGroup:
             if self.hung_up:
                 raise
             if self.is_from_replaced(worker, number):
-                raise copy.copy(
-                    self.deaths[worker]
-                ) from None  # the one that is kept must not get frames
+                died = copy.copy(self.deaths[worker])  # the one that is kept must not get frames
+                raise died from None
             raise self.logged(self.died(worker, "send")) from None
         except Exception as error:  # answers may raise anything when they are loaded
             add_note(error, f"raised while answers of {self._name(worker)} were loaded")
@@ -390,8 +388,7 @@ class WorkerGroup:
             process.kill()
             raise
         self.retired.pop(worker, None)
-        pid: int = process.pid
-        return pid
+        return process.pid
 
     def continue_with(
         self,
@@ -476,11 +473,7 @@ class WorkerGroup:
     def _check_same(self, worker: int, description: dict[str, Any]) -> None:
         """Checks that the environments of a restarted worker have the same spaces as before."""
         if description["spaces"] != self.descriptions[worker]["spaces"]:
-            first, last = self.shards[worker]
-            raise RuntimeError(
-                f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
-                "restarted"
-            )
+            raise RuntimeError(f"the spaces of {self._name(worker)} changed when it was restarted")
 
     def _last_lines(self, worker: int) -> str:
         channel = self.channels[worker]

@@ -237,8 +237,7 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
         group.hand_over(worker, shard)
     for channel, objects in zip(group.channels, group.objects, strict=True):
         if isinstance(channel, LocalChannel) and group.local is None:
-            make_shard = functools.partial(Shard, **shard, objects=objects)
-            channel.post((memory, make_shard))
+            channel.post((memory, functools.partial(Shard, **shard, objects=objects)))
     return memory, own
 
 
@@ -305,5 +304,4 @@ def affordable_workers() -> int:
 
 
 def _open_descriptors(limit: int) -> int:
-    """Returns how many descriptors below a limit are open."""
     return sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208

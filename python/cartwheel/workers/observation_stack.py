@@ -58,7 +58,6 @@ class ObservationStack:
     """
 
     def __init__(self, group: Group, names: list[Any], settings: AgentsSettings) -> None:
-        """Makes the observation of absent agents."""
         self.key = group.key
         self.space = group.stacked_space()
         self._names = names

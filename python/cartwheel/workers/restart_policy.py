@@ -49,7 +49,6 @@ class RestartPolicy:
     max_worker_memory: int | None = None
 
     def __post_init__(self) -> None:
-        """Checks the choices."""
         check_choice("on_error", self.on_error, OnError)
         check_choice("on_worker_death", self.on_worker_death, OnWorkerDeath)
         check_choice("on_timeout", self.on_timeout, OnTimeout)
@@ -104,7 +103,6 @@ class Replacements:
     """
 
     def __init__(self, restart_policy: RestartPolicy, first_row: int) -> None:
-        """Begins without replacements and seeds."""
         self.restart_policy = restart_policy
         self.first_row = first_row
         self._counts: dict[int, int] = {}

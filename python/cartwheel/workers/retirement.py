@@ -97,7 +97,6 @@ class Handoff:
     """
 
     def __init__(self) -> None:
-        """Makes the file."""
         self.descriptor = nameless_file("cartwheel-handoff")
 
     def read(self) -> dict[str, Any] | None:
@@ -107,8 +106,7 @@ class Handoff:
         length = _HEAD.unpack(head)[0] if len(head) == _HEAD.size else 0
         if not length:
             return None
-        left: dict[str, Any] = pickle.loads(_read(file, length))
-        return left
+        return pickle.loads(_read(file, length))
 
 
 def _read(file: int, length: int) -> bytes:

@@ -148,11 +148,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
 
 
 def _check_cached(env: Any, row: int) -> None:
-    """Refuses wrappers whose values each reset from a cache would turn back.
-
-    Raises:
-        ValueError: One of them is around the environment.
-    """
+    """Refuses wrappers whose values each reset from a cache would turn back."""
     for wrapper in Chain(env).wrappers:
         name = next((kind.__name__ for kind in OF_MANY_EPISODES if isinstance(wrapper, kind)), None)
         if name is not None:
@@ -208,7 +204,6 @@ class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(
         self, env: gym.Env[Any, Any], row: int, cache: ResetCache, draw: tuple[int, int]
     ) -> None:
-        """Wraps the environment of a row."""
         super().__init__(env)
         self._row = row
         self._cache = cache

@@ -38,7 +38,6 @@ class Stderr:
     """
 
     def __init__(self) -> None:
-        """Makes the memory."""
         self.descriptor = nameless_file("cartwheel-stderr")
 
     def last_lines(self) -> str:
@@ -93,8 +92,7 @@ class _Kept:
             self._keep(text.encode(errors="backslashreplace"))
         if getattr(self._stream, "closed", False):
             return len(text)  # by an environment: a record of the logger must not raise
-        written: int = self._stream.write(text)
-        return written
+        return self._stream.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:

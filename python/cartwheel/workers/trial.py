@@ -80,7 +80,6 @@ class Trial(gym.Env[Any, Any]):
     action_space = Discrete(1)
 
     def __init__(self, env: Any, usage: _Usage, began: float) -> None:
-        """Keeps an environment, and the time at which its function was called."""
         self._env = env
         self._usage = usage
         self._began = began

@@ -21,7 +21,6 @@ class MakesTurns:
     """A function that makes a row; environments of one agent stay what they are."""
 
     def __init__(self, env_fn: Callable[[], Any]) -> None:
-        """Keeps the caller's function."""
         self.env_fn = env_fn
 
     def __call__(self) -> Any:

@@ -146,9 +146,7 @@ class Worker:
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
                 env = env_fn()
-                self.envs.append(
-                    env
-                )  # before its attributes, which may raise: it is closed in any case
+                self.envs.append(env)  # before its attributes, which may raise: so it is closed
                 self._check(env, row)
                 try:
                     known.add(env)
@@ -172,7 +170,10 @@ class Worker:
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
-            return {"fault": Fault.from_exception(row, error, is_remote=self.is_remote)}
+            return {"fault": self._fault(row, error)}
+
+    def _fault(self, row: int | None, error: BaseException) -> Fault:
+        return Fault.from_exception(row, error, is_remote=self.is_remote)
 
     def _check(self, env: Any, row: int) -> None:
         """Raises if an environment function did not return an environment."""
@@ -222,9 +223,7 @@ class Worker:
         except BaseException as error:  # pickling spaces and metadata may raise anything
             row = self._unsendable_row(description["spaces"])
             self.close()
-            message = self.channel.pack(
-                {"fault": Fault.from_exception(row, error, is_remote=self.is_remote)}
-            )
+            message = self.channel.pack({"fault": self._fault(row, error)})
         self.channel.post(message)
 
     def _unsendable_row(self, pairs: list[Any]) -> int:
@@ -246,11 +245,7 @@ class Worker:
 
     def fail(self, error: BaseException) -> None:
         """Sends the caller the error that keeps this worker from serving; closes everything."""
-        self.channel.post(
-            self.channel.pack(
-                {"fault": Fault.from_exception(None, error, is_remote=self.is_remote)}
-            )
-        )
+        self.channel.post(self.channel.pack({"fault": self._fault(None, error)}))
         self.close()
 
     def resume(
@@ -344,8 +339,7 @@ class Worker:
 
     def receive_actions(self) -> list[Any]:
         """Receives the actions of a step whose action space has no fixed shape."""
-        actions: list[Any] = self.channel.receive()
-        return actions
+        return self.channel.receive()
 
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
@@ -479,7 +473,7 @@ class Worker:
                 self.envs[row], number, place, shown, lost=lost, pickles=self._pickles
             )
         except BaseException as error:  # every exception is reported to the caller
-            self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
+            self._answer[row] = self._fault(number, error)
         return not _is_ctrl_c(self._answer[row])
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
@@ -492,7 +486,7 @@ class Worker:
             assert self.memory is not None, "a worker process has memory"
             self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         except Exception as error:
-            return Fault.from_exception(None, error, is_remote=self.is_remote)
+            return self._fault(None, error)
         return None
 
     def draw(self, row: int) -> Any:
@@ -508,7 +502,7 @@ class Worker:
         try:
             return self._call(row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
-            return Fault.from_exception(row, error, is_remote=self.is_remote)
+            return self._fault(row, error)
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         own = env.env if isinstance(env, CachedEnv) else env
@@ -537,13 +531,12 @@ class Worker:
             return attribute(*args, **kwargs)
 
     def _guard(self, name: str) -> AbstractContextManager[object]:
-        """Returns a context for a call of the method ``name``."""
         draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
         return self._drawing if draws else contextlib.nullcontext()
 
     def answer_failed(self, error: BaseException) -> Any:
         """Packs an error that no environment raised as the answer to the present control call."""
-        self._answer = [Fault.from_exception(self.first_row, error, is_remote=self.is_remote)]
+        self._answer = [self._fault(self.first_row, error)]
         return self.pack_answer()
 
     def pack_answer(self) -> Any:
@@ -558,16 +551,12 @@ class Worker:
                 except BaseException as error:  # noqa: PERF203
                     kind = type(answer).__name__
                     add_note(error, f"the result, of type {kind}, cannot leave the worker process")
-                    answers[at] = Fault.from_exception(
-                        self.first_row + at, error, is_remote=self.is_remote
-                    )
+                    answers[at] = self._fault(self.first_row + at, error)
             return self.channel.pack(answers)
 
     def pack_faults(self, faults: list[tuple[int, BaseException]]) -> Any:
         """Packs the exceptions of a task."""
-        return self.channel.pack(
-            [Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults]
-        )
+        return self.channel.pack([self._fault(row, error) for row, error in faults])
 
     def pack_in_advance(self) -> tuple[Any, Any]:
         """Packs what is sent instead of a message that cannot be packed, because memory ran out.

@@ -158,16 +158,6 @@ def chosen_actions(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> A
     return nested.take(space, batch if isinstance(batch, tuple) else np.asarray(batch), places)
 
 
-def put(space: Space[Any], batch: Any, places: NDArray[np.intp], source: Any) -> Any:
-    """A copy of a batch with other rows at some places."""
-    if not nested.has_leaf(space):
-        return batch
-    size = len(places)
-    rows = np.arange(nested.count(space, batch))
-    rows[places] = len(rows) + np.arange(size)
-    return joined(space, batch, source, rows)
-
-
 def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) -> Any:
     """The rows of two batches, one after the other, in an order."""
 

@@ -46,7 +46,6 @@ class ActionWrapper(VectorWrapper):
         raise NotImplementedError
 
     def _set_action_space(self, single: Space[Any]) -> None:
-        """Sets the space of one environment and that of a batch."""
         self.single_action_space = single
         self.action_space = batch_space(single, rows_of_batch(self.env))
 
@@ -81,7 +80,6 @@ class TransformAction(ActionWrapper):
         action_space: Space[Any] | None = None,
         single_action_space: Space[Any] | None = None,
     ) -> None:
-        """Checks the spaces; calls nothing."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of actions, got {type(func)}.")
@@ -124,11 +122,7 @@ def as_space(space: Space[Any], batch: Any) -> Any:
 
 
 def _of_box(space: Space[Any], actions: Any, num_envs: int) -> NDArray[Any]:
-    """Actions of a ``Box`` as an array. NumPy would repeat those of some other shapes.
-
-    Raises:
-        ValueError: They have another shape, or there are more than environments.
-    """
+    """Actions of a ``Box`` as an array. NumPy would repeat those of some other shapes."""
     array = as_array("actions", actions)
     if not array.ndim or array.shape[1:] != space.shape or len(array) > num_envs:
         raise ValueError(
@@ -150,7 +144,6 @@ class ClipAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Checks the space."""
         super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):
@@ -204,7 +197,6 @@ class FlattenAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], discrete: Form = "index") -> None:
-        """Flattens the space."""
         super().__init__(env)
         if discrete not in get_args(Form):
             raise ValueError(f"`discrete` must be 'index' or 'onehot', got {discrete!r}.")
@@ -303,8 +295,7 @@ def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
         parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
         columns = [_joined(part, batch[key]) for key, part in parts]
         return np.concatenate(columns, axis=1)
-    array: NDArray[Any] = batch.reshape(len(batch), -1)
-    return array
+    return batch.reshape(len(batch), -1)
 
 
 def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDArray[Any]:
@@ -316,8 +307,7 @@ def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDA
         chosen[:, number] = flat[:, at : at + size].argmax(axis=1)
         at += size
     shape = tuple(space.shape or ())
-    found: NDArray[Any] = chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
-    return found
+    return chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
 
 
 class RescaleAction(ActionWrapper):
@@ -339,7 +329,6 @@ class RescaleAction(ActionWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], min_action: Any, max_action: Any) -> None:
-        """Computes the rescaling."""
         super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):

@@ -82,8 +82,7 @@ class Affine:
 
     def backward(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Maps a batch from the new bounds to the old ones."""
-        moved: NDArray[Any] = (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
-        return moved
+        return (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
 
 
 def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:
@@ -97,7 +96,6 @@ def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:
 
 
 def _are_integers(numbers: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether numbers are the same in a dtype of integers."""
     limits: Any = np.iinfo(dtype)
     fits = (numbers == np.rint(numbers)) & (numbers >= limits.min) & (numbers <= limits.max)
     return bool(fits.all())

@@ -12,14 +12,7 @@ from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
 from cartwheel.wrappers.base import VectorWrapper, WholeBatches
-from cartwheel.wrappers.batch import (
-    FAILED,
-    INCOMPLETE,
-    SHOWN,
-    TRANSITION,
-    Batch,
-    reported_keys,
-)
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch, reported_keys
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.kept_state import KeepsState
@@ -150,16 +143,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         return step
 
     def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
-        """Steps the rows whose episodes continue until all have their frames.
-
-        Args:
-            actions: Of the step.
-            env_index: Of the step.
-            frames: The first one; the others are added.
-
-        Returns:
-            For each place the number of its last frame.
-        """
+        """Adds frames until all rows have theirs; returns the number of the last one, by place."""
         places, batch = frames[0]
         ends = np.zeros(len(places), np.intp)
         for number in range(1, self._frame_skip):
@@ -320,7 +304,6 @@ class _Step:
 
 
 def _rows(array: Any, places: NDArray[np.intp]) -> Any:
-    """Some rows of an array; the array itself if they are all."""
     return array if len(places) == len(array) else array[places]
 
 
@@ -387,7 +370,6 @@ class AtariPreprocessing(VectorWrapper):
         stack_size: int | None = None,
         channel_first: bool = False,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if stack_size is not None:
             stack_size = as_integer("stack_size", stack_size, 1, limit=65536)

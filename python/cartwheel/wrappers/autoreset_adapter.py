@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_rows
 from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
+from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
 from cartwheel.wrappers.base import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
@@ -85,7 +85,6 @@ class AutoresetAdapter(KeepsState, WholeBatches):
     row_entries = ("over",)
 
     def __init__(self, env: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
-        """Checks the modes; steps nothing."""
         super().__init__(env)
         self._mode = as_autoreset_mode(autoreset_mode)
         if self._mode == AutoresetMode.DISABLED:
@@ -170,7 +169,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 shown, _ = self._reset_rows(dropped)
                 if "env_index" not in result[1]:
                     space = self.single_observation_space
-                    result = put(space, result[0], dropped, shown), result[1]
+                    result = nested.put(space, result[0], dropped, shown), result[1]
         return self._begin_rollout(result)
 
     def get_own_state(self) -> dict[str, Any]:
@@ -234,11 +233,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         )
 
     def _shares(self, actions: Any, env_index: Any) -> tuple[Shares, Any]:
-        """Separates rows that are stepped from rows whose reset is due.
-
-        Returns:
-            The rows, and the actions of those that are stepped.
-        """
+        """Separates rows that are stepped, with their actions, from rows whose reset is due."""
         if self._recording is not None:
             self._recording.check_step(env_index)
         if env_index is None:
@@ -341,7 +336,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 step, ended, nested.take(space, shown, at), take_infos(infos, at)
             )
         elif not due:
-            return step  # type: ignore[no-any-return]
+            return step
         if due:
             at = np.arange(due)
             step = self._with_resets(
@@ -349,7 +344,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             )
         if shares.rows is not None:
             step[4]["env_index"] = shares.rows
-        return step  # type: ignore[no-any-return]
+        return step
 
     def _same_step(
         self, step: Step, places: NDArray[np.intp], shown: Any, reset_infos: dict[str, Any]
@@ -357,7 +352,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         """A step in which the rows of some places were reset."""
         observations, rewards, terminations, truncations, infos = step
         size, space = len(rewards), self.single_observation_space
-        observations = put(space, observations, places, shown)
+        observations = nested.put(space, observations, places, shown)
         infos = _without_rows(infos)
         over = np.zeros(size, np.bool_)
         over[places] = True

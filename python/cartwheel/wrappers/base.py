@@ -125,7 +125,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         self._plan: Plan | tuple[()] | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
-        """Sets the space of one environment and that of a batch."""
         self.single_observation_space = single
         self.observation_space = batch_space(single, rows_of_batch(self.env))
 
@@ -353,7 +352,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         return Batch(None, kinds, *results)
 
     def _transform_alone(self, batch: Batch) -> None:
-        """Transforms a plain batch."""
         transform: Any = self.transform
         returned = transform(batch)
         batch.put_finals_back()
@@ -367,8 +365,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """A wrapper raises for a plain batch that so many wrappers have seen."""
-        infos: dict[str, Any] = {}
-        self._source.on_its_way = self._new_batch(kinds, *results, infos)
+        self._source.on_its_way = self._new_batch(kinds, *results, {})
         self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
@@ -485,8 +482,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         self._source.check_steps_rows("rollout")
         self.end_rollout()
         if not self._changes_rollouts():
-            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
-            return arrays
+            return self._source.envs.rollout(num_steps)
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
         space = self.single_observation_space
         reward_space = reward_space_of(self)
@@ -586,7 +582,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         return self.env.render(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuses to be pickled or copied, because environments cannot be."""
         raise TypeError(
             f"{type(self).__name__} cannot be pickled or copied: make it anew, and give it the "
             "states of `state_dict()`."
@@ -609,7 +604,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
 
 def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:
-    """Returns what all wrappers make of actions."""
     return wrapper._acted(actions, None)
 
 
@@ -646,15 +640,7 @@ class WholeBatches(VectorWrapper):
         self._step_rows = None
 
     def _check_batches(self, envs: VectorEnv[Any, Any, Any], need: str) -> None:
-        """Checks that batches have all rows.
-
-        Args:
-            envs: The wrapped environment.
-            need: The reason and the remedy, for the error.
-
-        Raises:
-            ValueError: ``batch_size`` is below ``num_envs``.
-        """
+        """Refuses batches of some rows; ``need`` is the reason and the remedy, for the error."""
         batch_size = getattr(envs, "batch_size", envs.num_envs)
         if batch_size < envs.num_envs:
             raise ValueError(

@@ -73,7 +73,6 @@ class ActionBatch:
     __slots__ = ("_kinds", "_num_envs", "_row_kinds", "_rows", "env_index")
 
     def __init__(self, row_kinds: RowKinds, num_envs: int, env_index: Any) -> None:
-        """Computes nothing."""
         self._row_kinds, self._num_envs, self.env_index = row_kinds, num_envs, env_index
         self._rows: NDArray[np.int64] | None = None
         self._kinds: NDArray[np.uint8] | None = None
@@ -350,20 +349,11 @@ class Finals:
 
     def among(self, observations: Any) -> Any:
         """Returns a copy of the observations of a batch, with these at their places."""
-
-        def replaced(shown: Any, finals: Any) -> Any:
-            if isinstance(shown, tuple):  # of texts
-                texts = dict(zip(self.places.tolist(), finals, strict=True))
-                return tuple(texts.get(place, text) for place, text in enumerate(shown))
-            dense = shown.copy()
-            dense[self.places] = finals
-            return dense
-
-        if self.space is None:
-            return nested.apply(replaced, observations, self.observations)
-        return nested.each(
-            lambda _, *parts: replaced(*parts), self.space, observations, self.observations
-        )
+        if self.space is not None:
+            return nested.put(self.space, observations, self.places, self.observations)
+        replaced = nested.apply(np.copy, observations)
+        nested.assign(replaced, self.places, self.observations)
+        return replaced
 
     def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
         """Returns infos with these final observations.

@@ -30,7 +30,6 @@ class Beginnings:
     __slots__ = ("_next", "_num_envs", "_options", "_seeds", "flag")
 
     def __init__(self, num_envs: int) -> None:
-        """No reset was sent."""
         self._num_envs = num_envs
         #: The seeds of rows whose reset has not been shown.
         self._seeds: NDArray[np.int64] | None = None

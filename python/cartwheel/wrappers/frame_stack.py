@@ -81,7 +81,6 @@ class FrameStack(KeepsState, VectorWrapper):
         padding_type: Padding = "reset",
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         self.stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
         check_choice("padding_type", padding_type, Padding)
         self.padding_type = padding_type

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
-from cartwheel.vector.idle import nothing_in_flight
+from cartwheel.vector.pool_owner import nothing_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

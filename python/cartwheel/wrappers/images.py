@@ -93,12 +93,7 @@ class Images:
 
 
 def _checked_shape(name: str, space: Space[Any], *, is_gray: bool) -> tuple[int, ...]:
-    """The shape of a space of images.
-
-    Raises:
-        TypeError: It is not a ``Box``.
-        ValueError: It has no images, or for gray ones no red, green and blue.
-    """
+    """The shape of a space, which must be one of images."""
     if not isinstance(space, Box):
         raise TypeError(f"{name} needs observations in a Box, got {space}")
     if is_gray and (len(space.shape) != 3 or space.shape[-1] != 3):
@@ -167,7 +162,6 @@ class ResizeObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env)
         size = self.shape = as_size("shape", shape)
 
@@ -210,7 +204,6 @@ class GrayscaleObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:

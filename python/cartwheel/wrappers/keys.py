@@ -41,7 +41,6 @@ class Parts:
     """
 
     def __init__(self, space: Space[Any], keys: Sequence[str]) -> None:
-        """Resolves the keys."""
         if isinstance(keys, str) or not isinstance(keys, Sequence):
             raise TypeError(f"`keys` must be a sequence of strings, got {keys!r}.")
         if not all(isinstance(key, str) for key in keys):
@@ -142,18 +141,15 @@ def _replaced(tree: dict[Any, Any], observations: Any, parts: dict[str, Any]) ->
     return {**observations, **changed}
 
 
-def _space_with(tree: dict[Any, Any], space: Any, spaces: dict[str, Space[Any]]) -> Space[Any]:
-    changed: dict[Any, Any] = {}
-    for name, part in nested.parts(space):
-        below = tree.get(name)
-        if below is None:
-            # A copy: making a batched space seeds the parts of the space that it is made from, and
-            # they may be those of an environment in this process.
-            changed[name] = copy.deepcopy(part)
-        elif isinstance(below, str):
-            changed[name] = spaces[below]
-        else:
-            changed[name] = _space_with(below, part, spaces)
+def _space_with(tree: Any, space: Any, spaces: dict[str, Space[Any]]) -> Space[Any]:
+    if isinstance(tree, str):
+        return spaces[tree]
+    if tree is None:
+        # A copy: making a batched space seeds the parts of the space that it is made from, and they
+        # may be those of an environment in this process.
+        return copy.deepcopy(space)
+    parts = nested.parts(space)
+    changed = {name: _space_with(tree.get(name), part, spaces) for name, part in parts}
     return dict_like(space, changed) if isinstance(space, Dict) else Tuple([*changed.values()])
 
 

@@ -96,12 +96,6 @@ class Normalizer(KeepsState, VectorWrapper):
         return moments[""] if self._is_whole else moments
 
     def _set_moments(self, name: str, given: Any) -> None:
-        """Sets the moments to ``given``, for the property of this name.
-
-        Raises:
-            ValueError: They are of other keys or shapes, or of no observations.
-            TypeError: They are not moments.
-        """
         by_key = {"": given} if self._is_whole else given
         if not isinstance(by_key, dict) or by_key.keys() != self._normalizers.keys():
             keys = sorted(self._normalizers)
@@ -183,7 +177,6 @@ class NormalizeObservation(Normalizer):
         clip: float | None = None,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the space; steps nothing."""
         self.epsilon = as_positive("epsilon", epsilon)
         bound = _as_clip(clip)
         super().__init__(env)
@@ -249,12 +242,7 @@ class NormalizeObservation(Normalizer):
             finals.observations = last
 
     def _transform_parts(
-        self,
-        parts: Parts,
-        batch: Batch,
-        marks: Marks,
-        ends: Ended | None,
-        finals: Finals | None,
+        self, parts: Parts, batch: Batch, marks: Marks, ends: Ended | None, finals: Finals | None
     ) -> None:
         found = parts.of(batch.observations)
         last = {} if finals is None else parts.of(finals.observations)
@@ -277,7 +265,6 @@ class NormalizeObservation(Normalizer):
         observations: Any,
         ended: tuple[NDArray[np.intp], NDArray[np.intp], Any] | None,
     ) -> tuple[Any, Any]:
-        """Returns the normalized observations of a batch, and its final ones."""
         kinds, rests = marks
         if ended is None or rests is None or not np.count_nonzero(rests):
             return normalizer.normalize(batch.env_index, kinds, observations, ended)
@@ -298,11 +285,7 @@ class NormalizeObservation(Normalizer):
 
 
 def _box(space: Space[Any]) -> Box:
-    """The space, if it is one that can be normalized.
-
-    Raises:
-        TypeError: It is not.
-    """
+    """The space, if it is one that can be normalized."""
     if not isinstance(space, Box):
         advice = ": flatten it with FlattenObservation" if flattens(space) else ""
         raise TypeError(
@@ -357,7 +340,6 @@ class NormalizeReward(Normalizer):
         *,
         clip: float | None = None,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         check_rewards_are_numbers(env, "NormalizeReward")
         self.gamma = as_fraction("gamma", gamma)
         self.epsilon = as_positive("epsilon", epsilon)
@@ -371,8 +353,7 @@ class NormalizeReward(Normalizer):
     @property
     def return_rms(self) -> RunningMoments:
         """Mean, variance and count of the discounted returns so far, as copies; can be set."""
-        moments: RunningMoments = self._moments()
-        return moments
+        return self._moments()
 
     @return_rms.setter
     def return_rms(self, moments: Any) -> None:

@@ -101,7 +101,6 @@ class NumpyToTorch(ConvertsArrays):
         static: bool = False,
         depth: int = 4,
     ) -> None:
-        """Checks the arguments; steps nothing."""
         try:
             import torch
         except ImportError:
@@ -277,7 +276,6 @@ class NumpyToTorch(ConvertsArrays):
         return lambda value: sent.get(id(value), value)
 
     def _shown(self, observations: Any) -> Any:
-        """Returns observations as tensors."""
         if self._transfers is None:
             return nested.apply(self._as_tensor, observations)
         return self._batches.tensors_of(observations)
@@ -396,11 +394,6 @@ def _exchange_of(torch: Any) -> TensorExchange | None:
 
 
 def _as_array(tensor: Any) -> Any:
-    """Returns a tensor as an array.
-
-    Raises:
-        TypeError: NumPy has no such dtype.
-    """
     try:
         return tensor.numpy()  # takes half of the time of the other call
     except (RuntimeError, TypeError):  # it has a gradient, or is on another device
@@ -408,11 +401,6 @@ def _as_array(tensor: Any) -> Any:
 
 
 def _as_detached_array(tensor: Any) -> Any:
-    """Returns a tensor of any device as an array.
-
-    Raises:
-        TypeError: NumPy has no such dtype.
-    """
     try:
         return tensor.numpy(force=True)
     except TypeError:
@@ -438,5 +426,4 @@ def _transfers_to(device: Device, env: Any) -> Transfers:
     attached = innermost._attached
     if device.name not in attached:
         attached[device.name] = Transfers(device, has_slabs=True)
-    found: Transfers = attached[device.name]
-    return found
+    return attached[device.name]

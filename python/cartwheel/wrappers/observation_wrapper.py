@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel._internal import nested
-from cartwheel.wrappers._rows import put
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.keys import Parts, advised
 
@@ -108,4 +107,4 @@ class ObservationWrapper(VectorWrapper):
         if not len(places):
             return blank
         new = self._observe(nested.take(self._space_before, observations, places))
-        return put(space, blank, places, new)
+        return nested.put(space, blank, places, new)

@@ -71,7 +71,6 @@ class TransformObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the spaces; calls nothing."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
@@ -94,11 +93,7 @@ class TransformObservation(ObservationWrapper):
 
 
 def _of_parts(name: str, spaces: Any, keys: list[str]) -> list[Any]:
-    """The space of each part, from one for all of them or from a dictionary.
-
-    Raises:
-        ValueError: The dictionary has another key.
-    """
+    """The space of each part, from one for all of them or from a dictionary."""
     if not isinstance(spaces, dict):
         return [spaces] * len(keys)
     if not spaces.keys() <= set(keys):
@@ -139,7 +134,6 @@ class DtypeObservation(ObservationWrapper):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], dtype: Any, *, keys: Sequence[str] | None = None
     ) -> None:
-        """Checks the arguments."""
         try:
             given = None if dtype is None else np.dtype(dtype)
         except TypeError:
@@ -162,11 +156,6 @@ class DtypeObservation(ObservationWrapper):
 
 
 def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
-    """The space with another dtype.
-
-    Raises:
-        TypeError: It is not one of arrays.
-    """
     if isinstance(space, Box):
         low, high = space.low, space.high
         with np.errstate(over="ignore", invalid="ignore"):
@@ -212,7 +201,6 @@ class FilterObservation(ObservationWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], filter_keys: Sequence[str | int]) -> None:
-        """Checks the keys."""
         super().__init__(env)
         space = self._space_before
         is_dict = isinstance(space, Dict)
@@ -275,7 +263,6 @@ class FlattenObservation(ObservationWrapper):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Flattens the space."""
         super().__init__(env)
         self._filled = without_empty(self._space_before)
         self._set_observation_space(flatten_space(self._filled))
@@ -296,8 +283,7 @@ class FlattenObservation(ObservationWrapper):
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
-        size = nested.count(space, observations)
-        rows = nested.rows(space, observations, size)
+        rows = nested.rows(space, observations, nested.count(space, observations))
         values = [flatten(self._filled, _filled(space, row)) for row in rows]
         return nested.stack(flat, values)
 
@@ -343,8 +329,7 @@ def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
         return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
     if isinstance(space, MultiDiscrete):
         return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
-    array: NDArray[Any] = np.asarray(batch, space.dtype).reshape(rows, -1)
-    return array
+    return np.asarray(batch, space.dtype).reshape(rows, -1)
 
 
 def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:
@@ -381,7 +366,6 @@ class RescaleObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Computes the rescaling."""
         super().__init__(env)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
@@ -416,7 +400,6 @@ class ReshapeObservation(ObservationWrapper):
         *,
         keys: Sequence[str] | None = None,
     ) -> None:
-        """Checks the shape."""
         super().__init__(env)
         if not isinstance(shape, tuple) or not all(
             isinstance(size, int | np.integer) for size in shape

@@ -74,7 +74,6 @@ class TransformReward(VectorWrapper):
         func: Callable[[NDArray[np.float64]], Any],
         reward_space: Box | None = None,
     ) -> None:
-        """Tries the function."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of rewards, got {type(func)}.")
@@ -131,8 +130,7 @@ def is_transition(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which places of a batch are transitions, complete episodes or not."""
     # One comparison: the other kinds lie between these two, and 0 - 1 is 255 in `uint8`.
     assert (TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE) == (0, 1, 2, 3, 4)
-    steps: NDArray[np.bool_] = (kinds - _ONE) >= FAILED
-    return steps
+    return (kinds - _ONE) >= FAILED
 
 
 _ONE = np.uint8(1)
@@ -157,7 +155,6 @@ class ClipReward(TransformReward):
         min_reward: float | None = None,
         max_reward: float | None = None,
     ) -> None:
-        """Checks the limits."""
         check_rewards_are_numbers(env, "ClipReward")
         low, high = _limit("min_reward", min_reward), _limit("max_reward", max_reward)
         if low is None and high is None:
@@ -191,8 +188,7 @@ class ClipReward(TransformReward):
 
 
 def _clipped(low: Any, high: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped: NDArray[np.float64] = rewards.clip(low, high)
-    return clipped
+    return rewards.clip(low, high)
 
 
 def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:

@@ -11,7 +11,6 @@ from gymnasium.vector.utils import create_empty_array
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_fraction, as_integer
 from cartwheel._internal.nested import as_array
-from cartwheel.wrappers._rows import put
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, RESET, TRANSITION
 from cartwheel.wrappers.frame_stack import zero_of
@@ -98,7 +97,7 @@ class SentActions(KeepsState, VectorWrapper):
             sent = self._send(rows[places], nested.take(self._space, values, places))
             self._waits[rows[places]] = True
             self._losses[rows[places]] = self._source.losses.number
-            return put(self._space, values, places, sent)
+            return nested.put(self._space, values, places, sent)
         return actions
 
     def _settle(self, rows: Rows) -> NDArray[np.bool_]:
@@ -116,11 +115,7 @@ class SentActions(KeepsState, VectorWrapper):
         return flying
 
     def _carry_out_lost(self, rows: Rows) -> Rows:
-        """Keeps what was sent for rows that went on since then in results that were lost.
-
-        Returns:
-            The rows that went on.
-        """
+        """Keeps what was sent for rows that went on in lost results; returns these rows."""
         went_on = rows[self._source.losses.last[rows] > self._losses[rows]]
         self._carried_out(went_on[self._waits[went_on]])
         return went_on
@@ -171,11 +166,7 @@ class SentActions(KeepsState, VectorWrapper):
 
 
 def _fitted(space: Space[Any], actions: Any, rows: int) -> Any:
-    """A batch of actions with the dtypes and shapes of a space.
-
-    Raises:
-        ValueError: It has another nesting, other shapes, or floats for integers.
-    """
+    """A batch of actions with the dtypes and shapes of a space."""
 
     def fitted(part: Space[Any], values: Any) -> Any:
         wanted = (rows, *(part.shape or ()))
@@ -224,7 +215,6 @@ class SmoothAction(SentActions):
     row_entries = ("steps", "last")
 
     def __init__(self, env: VectorEnv[Any, Any, Any], smoothing: float) -> None:
-        """Checks the arguments; steps nothing."""
         self.smoothing = as_fraction("smoothing", smoothing)
         super().__init__(env)
         if not isinstance(self._space, Box) or self._space.dtype.kind != "f":
@@ -282,7 +272,6 @@ class DelayAction(SentActions):
     row_entries = ("steps", "waiting")
 
     def __init__(self, env: VectorEnv[Any, Any, Any], delay: int, fill: Any = None) -> None:
-        """Checks the arguments; steps nothing."""
         self.delay = as_integer("delay", delay, 0, limit=65536)
         super().__init__(env)
         self.fill = zero_of(self._space, "actions") if fill is None else _one(self._space, fill)
@@ -354,7 +343,6 @@ class StickyAction(SentActions):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], probability: float, seed: int | None = None
     ) -> None:
-        """Checks the arguments; steps nothing."""
         self.probability = as_fraction("probability", probability)
         number = None if seed is None else as_integer("seed", seed, 0)
         super().__init__(env)
@@ -410,11 +398,6 @@ def _per_row(flags: NDArray[np.bool_], actions: NDArray[Any]) -> NDArray[np.bool
 
 
 def _one(space: Space[Any], action: Any) -> Any:
-    """An action of a space as arrays.
-
-    Raises:
-        ValueError: It is not in the space.
-    """
     try:
         fitted = nested.each(lambda part, value: np.asarray(value, part.dtype), space, action)
         fits = bool(space.contains(fitted))
@@ -440,5 +423,4 @@ def _key_of(seed: int | None) -> NDArray[np.uint64]:
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (numbers ^ (numbers >> np.uint64(30))) * _FACTORS[0]
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _FACTORS[1]
-    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-    return found
+    return mixed ^ (mixed >> np.uint64(31))

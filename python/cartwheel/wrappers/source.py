@@ -30,14 +30,7 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import (
-    FAILED,
-    RESET,
-    SHOWN,
-    ActionBatch,
-    Batch,
-    refuse_transformed,
-)
+from cartwheel.wrappers.batch import FAILED, RESET, SHOWN, ActionBatch, Batch, refuse_transformed
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -706,7 +699,6 @@ class PoolState(NamedTuple):
 
 
 def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tuple[Any, Any]:
-    """The seeds and options of rows of agents, which are those of their environments."""
     envs = [row // rows_per_env for row in range(num_rows)]
     if seed is not None:
         is_one = isinstance(seed, int | np.integer)

@@ -132,7 +132,6 @@ class Stack:
         return coming
 
     def _begins_source(self, wrapper: Any) -> bool:
-        """Whether a wrapper is the innermost one of its source."""
         return vars(wrapper.env).get("_source") is not wrapper._source
 
 

@@ -128,7 +128,6 @@ class RecordMetrics(_ReportsEpisodes):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
-        """Checks the arguments; steps nothing."""
         check_rewards_are_numbers(env, "RecordMetrics")
         super().__init__(env, buffer_length, stats_key)
         self._episodes = EpisodeMetrics(
@@ -360,7 +359,6 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
-        """Checks the arguments; steps nothing."""
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
         space = reward_space_of(env)
@@ -431,14 +429,12 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
 
         With a ``reward_space`` of shape ``(k,)`` the sums are ``[num_envs, k]``.
         """
-        returns: NDArray[np.float64] = self._episodes.running()[0]
-        return returns
+        return self._episodes.running()[0]
 
     @property
     def episode_lengths(self) -> NDArray[np.int64]:
         """The number of steps of each environment's present episode so far, ``[num_envs]``."""
-        lengths: NDArray[np.int64] = self._episodes.running()[1]
-        return lengths
+        return self._episodes.running()[1]
 
     def _operation(self) -> Operation:
         if self._shape:

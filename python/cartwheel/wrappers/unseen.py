@@ -41,7 +41,6 @@ class Unseen:
     )
 
     def __init__(self, num_envs: int) -> None:
-        """Nothing was lost."""
         self._what = np.zeros(num_envs, np.uint8)
         #: How many wrappers, from the innermost on, have seen what was lost.
         self._seen_by = np.zeros(num_envs, np.intp)
@@ -97,15 +96,12 @@ class Unseen:
 
     def begun(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the present observation of rows is the first of an episode, and was lost."""
-        begun: NDArray[np.bool_] = self._what[rows] == _BEGUN
-        return begun
+        return self._what[rows] == _BEGUN
 
     def mark_uncertain(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
         """It is not known whether the results that these rows lost were seen, or were there.
 
-        Args:
-            rows: The rows.
-            begins: Whether an episode may have begun in them.
+        ``begins``: an episode may have begun in them.
         """
         what = self._what[rows]
         self._what[rows] = np.where(what == _NEW, _SKIPPED, what)

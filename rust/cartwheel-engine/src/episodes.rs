@@ -78,8 +78,7 @@ impl Episodes {
     /// if there are more or fewer.
     #[must_use]
     pub fn restore(&mut self, elapsed: &[i32], ended: &[bool], fresh: &[bool]) -> bool {
-        let rows = self.elapsed.len();
-        let fits = [elapsed.len(), ended.len(), fresh.len()] == [rows; 3];
+        let fits = [elapsed.len(), ended.len(), fresh.len()] == [self.elapsed.len(); 3];
         if fits {
             self.elapsed.copy_from_slice(elapsed);
             self.ended = ended.iter().map(|&ended| u8::from(ended)).collect();

@@ -263,7 +263,6 @@ pub enum Error {
     Env(#[from] cartwheel_core::Error),
 }
 
-/// The name of an action tag in a message.
 fn tag_name(tag: Option<ActionTag>) -> &'static str {
     match tag {
         Some(ActionTag::Array(dtype)) => dtype.name(),

@@ -74,50 +74,24 @@ impl cartwheel::State for Equations {
     }
 }
 
-/// Constants in SI units; the names of the parameters are Gymnasium's.
-#[derive(Debug, Clone, PartialEq)]
-struct Physics {
-    dt: f64,
-    link_length_1: f64,
-    link_length_2: f64,
-    link_mass_1: f64,
-    link_mass_2: f64,
-    link_com_pos_1: f64,
-    link_com_pos_2: f64,
-    link_moi: f64,
-    max_vel_1: f64,
-    max_vel_2: f64,
-    avail_torque: [f64; 3],
-    torque_noise_max: f64,
-    equations: Equations,
-    /// `l1**2`, `lc1**2` and `lc2**2`.
-    squares: [f64; 3],
-}
-
-impl Standard for Physics {
-    const STANDARD: &'static Self = &Self {
-        dt: 0.2,
-        link_length_1: 1.0,
-        link_length_2: 1.0,
-        link_mass_1: 1.0,
-        link_mass_2: 1.0,
-        link_com_pos_1: 0.5,
-        link_com_pos_2: 0.5,
-        link_moi: 1.0,
-        max_vel_1: 4.0 * PI,
-        max_vel_2: 9.0 * PI,
-        avail_torque: [-1.0, 0.0, 1.0],
-        torque_noise_max: 0.0,
-        equations: Equations::Book,
-        squares: [1.0, 0.25, 0.25],
-    };
-}
-
-cartwheel::state! {
-    impl State for Physics {
-        dt, link_length_1, link_length_2, link_mass_1, link_mass_2, link_com_pos_1,
-        link_com_pos_2, link_moi, max_vel_1, max_vel_2, avail_torque, torque_noise_max, equations,
-        squares,
+physics! {
+    /// Constants in SI units; the names of the parameters are Gymnasium's.
+    struct Physics {
+        dt: f64 = 0.2,
+        link_length_1: f64 = 1.0,
+        link_length_2: f64 = 1.0,
+        link_mass_1: f64 = 1.0,
+        link_mass_2: f64 = 1.0,
+        link_com_pos_1: f64 = 0.5,
+        link_com_pos_2: f64 = 0.5,
+        link_moi: f64 = 1.0,
+        max_vel_1: f64 = 4.0 * PI,
+        max_vel_2: f64 = 9.0 * PI,
+        avail_torque: [f64; 3] = [-1.0, 0.0, 1.0],
+        torque_noise_max: f64 = 0.0,
+        equations: Equations = Equations::Book,
+        /// `l1**2`, `lc1**2` and `lc2**2`.
+        squares: [f64; 3] = [1.0, 0.25, 0.25],
     }
 }
 

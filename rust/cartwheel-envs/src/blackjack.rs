@@ -49,8 +49,7 @@ struct Hand {
 impl Hand {
     #[inline]
     fn draw(&mut self, rng: &mut Rng) {
-        let card = *rng.choice(&DECK);
-        self.add(card);
+        self.add(*rng.choice(&DECK));
     }
 
     fn add(&mut self, card: u8) {

@@ -88,47 +88,23 @@ pub struct CartPole {
     physics: Tuned<Physics>,
 }
 
-/// Constants, in SI units, with Gymnasium's names. As in Gymnasium, setting one does not change the
-/// others.
-#[derive(Debug, Clone, PartialEq)]
-struct Physics {
-    gravity: f64,
-    masscart: f64,
-    masspole: f64,
-    total_mass: f64,
-    /// Half the pole's length.
-    length: f64,
-    polemass_length: f64,
-    force_mag: f64,
-    /// Seconds for each step.
-    tau: f64,
-    theta_threshold_radians: f64,
-    x_threshold: f64,
-    kinematics_integrator: Integrator,
-}
-
-const PHYSICS: Physics = Physics {
-    gravity: 9.8,
-    masscart: 1.0,
-    masspole: 0.1,
-    total_mass: 0.1 + 1.0,
-    length: 0.5,
-    polemass_length: 0.1 * 0.5,
-    force_mag: 10.0,
-    tau: 0.02,
-    theta_threshold_radians: 12.0 * 2.0 * std::f64::consts::PI / 360.0,
-    x_threshold: 2.4,
-    kinematics_integrator: Integrator::Euler,
-};
-
-impl Standard for Physics {
-    const STANDARD: &'static Self = &PHYSICS;
-}
-
-cartwheel::state! {
-    impl State for Physics {
-        gravity, masscart, masspole, total_mass, length, polemass_length, force_mag, tau,
-        theta_threshold_radians, x_threshold, kinematics_integrator,
+physics! {
+    /// Constants, in SI units, with Gymnasium's names. As in Gymnasium, setting one does not change the
+    /// others.
+    struct Physics {
+        gravity: f64 = 9.8,
+        masscart: f64 = 1.0,
+        masspole: f64 = 0.1,
+        total_mass: f64 = 0.1 + 1.0,
+        /// Half the pole's length.
+        length: f64 = 0.5,
+        polemass_length: f64 = 0.1 * 0.5,
+        force_mag: f64 = 10.0,
+        /// Seconds for each step.
+        tau: f64 = 0.02,
+        theta_threshold_radians: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0,
+        x_threshold: f64 = 2.4,
+        kinematics_integrator: Integrator = Integrator::Euler,
     }
 }
 
@@ -156,7 +132,8 @@ impl Env for CartPole {
     type Shared = ();
 
     fn spaces(_: &Options, (): &()) -> Spaces {
-        let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);
+        let Physics { x_threshold, theta_threshold_radians, .. } = *Physics::STANDARD;
+        let (x, theta) = (x_threshold * 2.0, theta_threshold_radians * 2.0);
         let observation = Space::symmetric_box(&[x, f64::INFINITY, theta, f64::INFINITY]);
         Spaces { observation, action: Space::discrete(2) }
     }

@@ -27,32 +27,15 @@ use crate::numeric::round;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-#[derive(Debug, Clone, PartialEq)]
-struct Physics {
-    min_action: f64,
-    max_action: f64,
-    min_position: f64,
-    max_position: f64,
-    max_speed: f64,
-    goal_position: f64,
-    power: f64,
-}
-
-impl Standard for Physics {
-    const STANDARD: &'static Self = &Self {
-        min_action: -1.0,
-        max_action: 1.0,
-        min_position: -1.2,
-        max_position: 0.6,
-        max_speed: 0.07,
-        goal_position: 0.45,
-        power: 0.0015,
-    };
-}
-
-cartwheel::state! {
-    impl State for Physics {
-        min_action, max_action, min_position, max_position, max_speed, goal_position, power,
+physics! {
+    struct Physics {
+        min_action: f64 = -1.0,
+        max_action: f64 = 1.0,
+        min_position: f64 = -1.2,
+        max_position: f64 = 0.6,
+        max_speed: f64 = 0.07,
+        goal_position: f64 = 0.45,
+        power: f64 = 0.0015,
     }
 }
 

@@ -22,6 +22,29 @@ macro_rules! in_simd {
     };
 }
 
+/// Makes the constants of an environment, each with its standard value: rows share them as
+/// [`Tuned`](cartwheel::Tuned) constants, and states have those of a row that differ.
+macro_rules! physics {
+    (
+        $(#[$meta:meta])*
+        struct $physics:ident {
+            $($(#[$constant_meta:meta])* $constant:ident: $type:ty = $standard:expr,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        struct $physics {
+            $($(#[$constant_meta])* $constant: $type,)+
+        }
+
+        impl cartwheel::Standard for $physics {
+            const STANDARD: &'static Self = &Self { $($constant: $standard),+ };
+        }
+
+        cartwheel::state! { impl State for $physics { $($constant),+ } }
+    };
+}
+
 pub mod acrobot;
 pub mod blackjack;
 pub mod cart_pole;

@@ -34,30 +34,14 @@ interval! {
     pub struct Start { of: "initial position", low: -0.6, high: -0.4 }
 }
 
-#[derive(Debug, Clone, PartialEq)]
-struct Physics {
-    min_position: f64,
-    max_position: f64,
-    max_speed: f64,
-    goal_position: f64,
-    force: f64,
-    gravity: f64,
-}
-
-impl Standard for Physics {
-    const STANDARD: &'static Self = &Self {
-        min_position: -1.2,
-        max_position: 0.6,
-        max_speed: 0.07,
-        goal_position: 0.5,
-        force: 0.001,
-        gravity: 0.0025,
-    };
-}
-
-cartwheel::state! {
-    impl State for Physics {
-        min_position, max_position, max_speed, goal_position, force, gravity,
+physics! {
+    struct Physics {
+        min_position: f64 = -1.2,
+        max_position: f64 = 0.6,
+        max_speed: f64 = 0.07,
+        goal_position: f64 = 0.5,
+        force: f64 = 0.001,
+        gravity: f64 = 0.0025,
     }
 }
 

@@ -81,31 +81,19 @@ impl TryFrom<Most> for Start {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
-struct Physics {
-    max_speed: f64,
-    max_torque: f64,
-    dt: f64,
-    g: f64,
-    m: f64,
-    l: f64,
-    /// `3 * g / (2 * l)`.
-    gravity_gain: f64,
-    /// `3.0 / (m * l**2)`, as a `float32` factor of the torque.
-    torque_gain: f32,
-}
-
-impl Standard for Physics {
-    const STANDARD: &'static Self = &Self {
-        max_speed: 8.0,
-        max_torque: 2.0,
-        dt: 0.05,
-        g: 10.0,
-        m: 1.0,
-        l: 1.0,
-        gravity_gain: 15.0,
-        torque_gain: 3.0,
-    };
+physics! {
+    struct Physics {
+        max_speed: f64 = 8.0,
+        max_torque: f64 = 2.0,
+        dt: f64 = 0.05,
+        g: f64 = 10.0,
+        m: f64 = 1.0,
+        l: f64 = 1.0,
+        /// `3 * g / (2 * l)`.
+        gravity_gain: f64 = 15.0,
+        /// `3.0 / (m * l**2)`, as a `float32` factor of the torque.
+        torque_gain: f32 = 3.0,
+    }
 }
 
 impl Physics {
@@ -114,10 +102,6 @@ impl Physics {
         self.gravity_gain = 3.0 * self.g / (2.0 * self.l);
         self.torque_gain = round(3.0 / (self.m * square(self.l)));
     }
-}
-
-cartwheel::state! {
-    impl State for Physics { max_speed, max_torque, dt, g, m, l, gravity_gain, torque_gain }
 }
 
 /// A pendulum on a motor.

@@ -106,7 +106,6 @@ impl<E: Env> LoopKind<E> {
     }
 }
 
-/// One loop.
 struct PlainLoop<E: Env> {
     rows: LoopRows<E>,
     observations: Arrays,
@@ -122,7 +121,6 @@ struct LoopRows<E: Env> {
     elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
     limit: u32,
-    /// Options of resets.
     options: E::ResetOptions,
     rewards: Vec<f64>,
     terminations: Vec<bool>,

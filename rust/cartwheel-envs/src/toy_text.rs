@@ -28,7 +28,6 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Cell `at` of a grid of `cells` cells.
     pub(crate) fn new(at: usize, cells: usize) -> Self {
         Self { at, cells }
     }

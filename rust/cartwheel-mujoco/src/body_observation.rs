@@ -94,10 +94,6 @@ macro_rules! body_options {
 pub(crate) use body_options;
 
 /// Refuses models that are not bodies with a free joint.
-///
-/// # Errors
-///
-/// [`Error::BadOptions`].
 pub(crate) fn check_body(model: &Model) -> Result<(), Error> {
     let Sizes { nq, nv, nbody, .. } = model.sizes;
     let fits = nq >= 3 && nv >= FREE && nbody >= 1;

@@ -130,7 +130,6 @@ fn ours() -> [*mut c_void; 2] {
     OURS.map(|handler| handler as *mut c_void)
 }
 
-/// The two variables of a library.
 fn variables(library: &Library) -> [&'static AtomicPtr<c_void>; 2] {
     [library.user_error(), library.user_warning()]
 }

@@ -9,13 +9,11 @@ use cartwheel_envs::numeric::clip;
 pub struct Observation<'a>(pub(crate) &'a mut [f64]);
 
 impl<'a> Observation<'a> {
-    /// Appends numbers.
     #[inline]
     pub(crate) fn push(&mut self, numbers: &[f64]) {
         self.next(numbers.len()).copy_from_slice(numbers);
     }
 
-    /// Appends numbers, each changed.
     #[inline]
     pub(crate) fn push_each(&mut self, numbers: &[f64], change: impl Fn(f64) -> f64) {
         for (place, &number) in self.next(numbers.len()).iter_mut().zip(numbers) {
@@ -23,7 +21,6 @@ impl<'a> Observation<'a> {
         }
     }
 
-    /// Appends numbers, clipped.
     #[inline]
     pub(crate) fn push_clipped(&mut self, numbers: &[f64], (low, high): (f64, f64)) {
         self.push_each(numbers, |number| clip(number, low, high));

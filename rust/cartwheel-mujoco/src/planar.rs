@@ -56,6 +56,56 @@ pub trait PlanarOptions: RobotOptions {
     fn health(&self, stepper: &Stepper) -> Health;
 }
 
+/// Makes the keywords of a flat robot: the ranges by which `Options::is_healthy` decides, and those that
+/// all have. `reward` is the product of [`PythonNumber`] that the reward for being healthy is.
+macro_rules! planar_options {
+    (reward: $reward:ident, ranges: { $($ranges:tt)* }) => {
+        use $crate::options::{Fixed, NoiseScale, Range};
+        use $crate::python_number::PythonNumber;
+
+        $crate::options::options! {
+            /// Reward for a meter per second.
+            _forward_reward_weight = forward_reward_weight: PythonNumber = 1.0,
+            /// Cost of the sum of squared actions.
+            _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 1e-3,
+            /// Reward for a healthy step.
+            _healthy_reward = healthy_reward: PythonNumber = 1.0,
+            /// Whether an episode ends when the robot is unhealthy.
+            _terminate_when_unhealthy = terminate_when_unhealthy: bool = true,
+            $($ranges)*
+            /// Scale of the noise of initial positions (uniform) and velocities (uniform).
+            _reset_noise_scale = reset_noise_scale: NoiseScale = 5e-3,
+            /// Whether observations are without the position along the way.
+            _exclude_current_positions_from_observation =
+                exclude_current_positions_from_observation: Fixed<bool> = true,
+        }
+
+        impl $crate::planar::PlanarOptions for Options {
+            fn weights(&self) -> [PythonNumber; 2] {
+                [self.forward_reward_weight, self.ctrl_cost_weight]
+            }
+
+            fn hidden(&self) -> usize {
+                usize::from(*self.exclude_current_positions_from_observation)
+            }
+
+            fn noise_scale(&self) -> f64 {
+                *self.reset_noise_scale
+            }
+
+            fn health(&self, stepper: &$crate::stepper::Stepper) -> $crate::planar::Health {
+                let is_healthy = self.is_healthy(stepper);
+                $crate::planar::Health {
+                    reward: self.healthy_reward.$reward(is_healthy),
+                    terminated: !is_healthy && self.terminate_when_unhealthy,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use planar_options;
+
 /// A flat robot with these keywords.
 #[derive(Debug)]
 pub struct Planar<O>(PhantomData<O>);

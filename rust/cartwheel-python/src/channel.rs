@@ -25,7 +25,6 @@ use crate::interpreter::enter;
 /// A message and its number.
 type Numbered = (u64, Vec<u8>);
 
-/// Documented in the stub.
 #[pyclass(frozen, subclass, name = "Channel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyChannel {
@@ -65,8 +64,6 @@ impl PyChannel {
         Ok(Self { open: Mutex::new(Some(open)), owner: process_id() })
     }
 
-    /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them. The
-    /// caller's end sends what fits into the system's buffer, and `flush` the rest.
     #[pyo3(signature = (message, number = 0))]
     pub(crate) fn post(
         &self,
@@ -83,13 +80,11 @@ impl PyChannel {
         self.flush(py, Some(Duration::ZERO), || false).map(drop)
     }
 
-    /// Sends the rest of messages, within `timeout`; returns whether nothing is left.
     #[pyo3(name = "flush", signature = (timeout = None))]
     fn flush_within(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.flush(py, as_duration(timeout), || false)
     }
 
-    /// The next message with at least this number; others are dropped.
     #[pyo3(signature = (number = 0, timeout = None))]
     fn receive_bytes<'py>(
         &self,
@@ -112,14 +107,12 @@ impl PyChannel {
         Ok(PyBytes::new(py, &message.map_err(|error| raised(py, error))?))
     }
 
-    /// The first of the descriptors that came with messages.
     fn take_descriptor(&self, py: Python<'_>) -> PyResult<PyDescriptor> {
         let mut open = self.lock(py);
         let descriptor = open.as_mut().and_then(|open| open.channel.take_descriptor());
         descriptor.map(PyDescriptor::from).ok_or_else(closed)
     }
 
-    /// Takes over the messages of earlier processes that were not received, up to this number.
     fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) {
         let Some(mut earlier) = earlier.get().lock(py).take() else { return };
         // The process has ended, so all of it is there.
@@ -133,16 +126,14 @@ impl PyChannel {
         }
     }
 
-    /// Messages with numbers up to this one came from processes that were replaced.
     #[getter]
     fn replaced(&self, py: Python<'_>) -> u64 {
         self.lock(py).as_ref().map_or(0, |open| open.replaced)
     }
 
-    /// Closes this end. A worker's end sends everything first, unless the caller is gone. In a forked
-    /// child, an end that another thread waits for stays open: the thread does not exist there.
     fn close(&self, py: Python<'_>) {
         if self.owner != process_id() {
+            // Locked for good if another thread waited at the fork: it does not exist here.
             drop(self.open.try_lock().ok().and_then(|mut open| open.take()));
             return;
         }

@@ -9,14 +9,12 @@ use cartwheel_engine::memory::MemoryLimit;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// First and last row, exclusive, of each worker; documented in the stub.
 #[pyfunction]
 pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
     let shards = schedule::shards(num_envs, num_workers);
     shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 
-/// First and last row, exclusive, of each shard of native environments; documented in the stub.
 #[pyfunction]
 pub(crate) fn fine_shards(
     num_envs: usize,
@@ -27,7 +25,6 @@ pub(crate) fn fine_shards(
     shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 
-/// Processors that this process may use; documented in the stub.
 #[pyfunction]
 pub(crate) fn usable_cpus() -> PyResult<usize> {
     // Attached: no code of Python changes the environment now.
@@ -38,7 +35,6 @@ pub(crate) fn usable_cpus() -> PyResult<usize> {
     Ok(schedule::usable_cpus())
 }
 
-/// Bytes of memory that this process may still take; documented in the stub.
 #[pyfunction]
 pub(crate) fn memory_left() -> Option<u64> {
     MemoryLimit::now().map(|memory_limit| memory_limit.bytes)

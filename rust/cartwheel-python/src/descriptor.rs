@@ -11,7 +11,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// An open file that is closed when its last reference is dropped; documented in the stub.
 #[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyDescriptor(OwnedFd);
@@ -28,7 +27,6 @@ impl PyDescriptor {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// The file descriptor.
     fn fileno(&self) -> RawFd {
         self.0.as_raw_fd()
     }

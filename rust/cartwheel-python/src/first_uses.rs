@@ -33,7 +33,6 @@ const TRANSITIONS: &CStr = c"__import__('types').SimpleNamespace(rewards=array, 
 /// Whether [`call_around_forks`] was called: the package may be imported again.
 static ARE_LOCKS_HELD_AT_FORKS: AtomicBool = AtomicBool::new(false);
 
-/// Makes the first uses; documented in the stub.
 #[pyfunction]
 pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<()> {
     known::look_up(py)?;

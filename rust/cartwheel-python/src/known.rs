@@ -142,7 +142,6 @@ fn known(py: Python<'_>) -> &Known {
     KNOWN.get(py).expect("`cartwheel` looks it up when it is imported")
 }
 
-/// Looks everything up.
 pub(crate) fn look_up(py: Python<'_>) -> PyResult<()> {
     let objects = OBJECTS.map(|(module, name)| Ok(py.import(module)?.getattr(name)?.unbind()));
     let objects = objects.into_iter().collect::<PyResult<Vec<_>>>()?;

@@ -1,5 +1,6 @@
 //! The extension module `cartwheel._cartwheel`: converts arrays and errors, and calls Python
-//! environments. It makes no decisions; `_cartwheel.pyi` documents its classes.
+//! environments. It makes no decisions. `_cartwheel.pyi` documents its classes and functions, so they
+//! have no documentation here.
 
 mod array;
 mod channel;

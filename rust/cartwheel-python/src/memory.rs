@@ -27,7 +27,6 @@ use crate::error::to_py_err;
 use crate::interpreter::enter;
 use crate::space::Tree;
 
-/// Documented in the stub.
 #[pyclass(frozen, name = "Memory", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyMemory {
@@ -111,7 +110,6 @@ impl PyMemory {
         Ok(Self { memory, pool: Mutex::new(Some(pool)), workers: Mutex::new(workers) })
     }
 
-    /// Maps, in a worker process, a rollout that the pool made.
     fn attach_rollout(
         &self,
         index: usize,
@@ -123,15 +121,12 @@ impl PyMemory {
         unsafe { self.memory.attach_rollout(index, steps, descriptor) }.map_err(to_py_err)
     }
 
-    /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of
-    /// each.
     fn rollouts(&self) -> PyResult<Vec<(usize, usize, PyDescriptor)>> {
         // SAFETY: Python sends the descriptors of rollouts to a worker process (invariant 1).
         let rollouts = unsafe { self.memory.rollouts() }.map_err(to_py_err)?;
         Ok(rollouts.into_iter().map(|(index, steps, own)| (index, steps, own.into())).collect())
     }
 
-    /// The descriptors for the workers; empty for private memory.
     fn descriptors(&self) -> PyResult<Vec<PyDescriptor>> {
         // SAFETY: Python sends the descriptors of the memory to a worker process (invariant 1).
         let descriptors = unsafe { self.memory.descriptors() };
@@ -140,32 +135,27 @@ impl PyMemory {
     }
 }
 
-/// Raises `MemoryError` if fewer bytes are left; documented in the stub.
 #[pyfunction]
 pub(crate) fn require_memory(bytes: usize) -> PyResult<()> {
     MemoryLimit::require("a vector environment", bytes).map_err(to_py_err)
 }
 
-/// Ends this process when the process that started it ends; documented in the stub.
 #[pyfunction]
 pub(crate) fn watch_parent(pid: u32, lifeline: &Bound<'_, PyDescriptor>) -> PyResult<()> {
     worker::exit_with_parent(pid, Some(lifeline.get().try_clone()?)).map_err(to_py_err)
 }
 
-/// Announces to the core that the process is about to fork; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_begins() {
     forks::begins();
 }
 
-/// Announces to the core that the process has forked; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended() {
     // SAFETY: Python calls this once after each `fork_begins` (invariant 2).
     unsafe { forks::ended() }
 }
 
-/// Announces to the core that this process is a forked child; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended_in_child() {
     // SAFETY: Python calls this once in each forked child (invariant 2).

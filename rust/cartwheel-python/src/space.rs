@@ -169,7 +169,6 @@ impl Tree {
         self.root.traverse(visit)
     }
 
-    /// The node that a description describes.
     fn read(&mut self, description: &Bound<'_, PyAny>) -> PyResult<Node> {
         let parts = description.cast::<PyTuple>()?;
         let kind: String = parts.get_item(0)?.extract()?;
@@ -192,8 +191,7 @@ impl Tree {
                 let items = first.cast::<PyList>()?.iter();
                 let items = items.map(|item| {
                     let item = item.cast_into::<PyTuple>()?;
-                    let key = item.get_item(0)?.unbind();
-                    Ok((key, self.read(&item.get_item(1)?)?))
+                    Ok((item.get_item(0)?.unbind(), self.read(&item.get_item(1)?)?))
                 });
                 Ok(Node::Dict(items.collect::<PyResult<_>>()?))
             }

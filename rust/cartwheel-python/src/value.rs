@@ -89,7 +89,6 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Writes one value.
     pub(crate) fn value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.nested(value, DEEPEST)
     }
@@ -226,7 +225,6 @@ impl<'py> Decoder<'py> {
         self
     }
 
-    /// The next value of `reader`.
     pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
         self.nested(reader, DEEPEST)
     }

@@ -43,14 +43,7 @@ _TIMESTEP, _TIMESTEP_OF_MODEL = "timestep", "model.opt.timestep"
 #: The keyword of vector environments of MuJoCo that Gymnasium does not have.
 _MODEL_PER_ROW = "model_per_row"
 #: Attributes of Gymnasium's environments that never change here.
-_CONSTANTS = (
-    "fullpath",
-    "width",
-    "height",
-    "camera_id",
-    "camera_name",
-    "observation_structure",
-)
+_CONSTANTS = ("fullpath", "width", "height", "camera_id", "camera_name", "observation_structure")
 #: Effects of the keywords that Rust does not read.
 KEYWORD_TEXTS = {
     "xml_file": "The model: a file of Gymnasium's, or a path that begins with . or / or ~.",

@@ -102,10 +102,6 @@ class GymnasiumEnv:
     ) -> dict[str, Any]:
         """Returns the keywords that Rust reads, each with the value that Gymnasium uses.
 
-        Args:
-            keywords: The keywords of the caller.
-            native: The names of the keywords that Rust reads.
-
         Raises:
             TypeError: A keyword of the caller changes steps in a way that Rust does not implement.
             ValueError: A value is not of the kind of the default.
@@ -133,7 +129,6 @@ def in_workers(env_id: str) -> str:
 
 
 def _defaults(constructor: Any) -> dict[str, Any]:
-    """Returns the keywords of a constructor, with their defaults."""
     parameters = inspect.signature(constructor.__init__).parameters.values()
     return {
         each.name: each.default

@@ -54,8 +54,7 @@ def load_mujoco(user: str) -> ModuleType:
         ImportError: It is not installed, or is older than :data:`OLDEST`; the error names the
             extra.
     """
-    mujoco: ModuleType = load("mujoco", "mujoco", user, OLDEST)
-    return mujoco
+    return load("mujoco", "mujoco", user, OLDEST)
 
 
 def addresses(mujoco: ModuleType) -> dict[str, int]:
@@ -99,10 +98,6 @@ def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
     """Passes MuJoCo's warnings to cartwheel's log while a model is loaded.
 
     By default MuJoCo prints them and writes them into ``MUJOCO_LOG.TXT`` in the working directory.
-
-    Args:
-        mujoco: The imported package.
-        level: The level of the records.
     """
     handler = ctypes.c_void_p.in_dll(_loaded(mujoco), "mju_user_warning")
     address = ctypes.cast(_LOG, ctypes.c_void_p).value

@@ -151,11 +151,7 @@ def _no_opengl() -> RuntimeError:
 
 
 def _check_display() -> None:
-    """Raises unless there is a display: GLFW ends the process where Gymnasium asks for its size.
-
-    Raises:
-        RuntimeError: No display was found.
-    """
+    """Raises unless there is a display: GLFW ends the process where Gymnasium asks for its size."""
     glfw = importlib.import_module("glfw")
     if not glfw.init() or not glfw.get_primary_monitor():
         raise RuntimeError(

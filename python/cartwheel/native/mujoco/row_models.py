@@ -41,8 +41,7 @@ def split_changes(state: bytes) -> tuple[bytes, dict[str, Any]]:
         _, length, digest = _HEAD.unpack_from(state)
         body = state[end : end + length]
         if len(body) == length and _digest(body) == digest:
-            changes: dict[str, Any] = pickle.loads(body)
-            return state[end + length :], changes
+            return state[end + length :], pickle.loads(body)
     raise ValueError(f"the state of {len(state)} bytes was cut or changed")
 
 

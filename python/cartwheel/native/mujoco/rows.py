@@ -137,12 +137,7 @@ def needs_constants(name: str) -> bool:
 #: and number of elements of each field, for fields that are copies of integers the addresses of
 #: these, ranges of the memory that steps use most, and the object that keeps all of them alive.
 MadeRow = tuple[
-    int,
-    tuple[int, int],
-    dict[str, tuple[int, int]],
-    dict[str, int],
-    list[tuple[int, int]],
-    object,
+    int, tuple[int, int], dict[str, tuple[int, int]], dict[str, int], list[tuple[int, int]], object
 ]
 
 
@@ -310,10 +305,6 @@ def is_of_row(name: Any) -> bool:
 
 def read(row: Row, name: str) -> Any:
     """Returns an attribute: MuJoCo's object, or the value of a field; arrays are copied.
-
-    Args:
-        row: The simulation.
-        name: As for :func:`is_of_row`.
 
     Raises:
         AttributeError: The field does not exist.

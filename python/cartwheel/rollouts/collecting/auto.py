@@ -12,10 +12,6 @@ from cartwheel._internal.logging import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cartwheel.rollouts.buffers import Carry
     from cartwheel.rollouts.collecting.pipeline import Pipeline
     from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.collecting.source import Source
@@ -73,6 +69,10 @@ class Auto:
 
     # The interface of an order
 
+    def __getattr__(self, name: str) -> Any:
+        """Other names are those of the present order."""
+        return getattr(self._source, name)
+
     #: Whether a rollout has a number of whole episodes.
     counts_episodes = False
 
@@ -91,45 +91,6 @@ class Auto:
         return self._waited + self._source.waited - self._before
 
     @property
-    def needs_reset(self) -> bool:
-        """Whether the next rollout begins with a reset."""
-        return self._source.needs_reset
-
-    @property
-    def is_between_rollouts(self) -> bool:
-        """Whether every row is at the beginning of the next rollout."""
-        return self._source.is_between_rollouts
-
-    @property
-    def total(self) -> int:
-        """Steps of all columns of a rollout."""
-        return self._source.total
-
-    @property
-    def done(self) -> int:
-        """The number of them that the next rollout has already."""
-        return self._source.done
-
-    @property
-    def is_first(self) -> NDArray[np.bool_]:
-        """Which of the observations that rows show begin an episode, ``[N]``."""
-        return self._source.is_first
-
-    @property
-    def carry(self) -> Carry | None:
-        """The state before the next rollout."""
-        return self._source.carry
-
-    @property
-    def shown(self) -> Any:
-        """The first observations of the next rollout."""
-        return self._source.shown
-
-    def begin(self, carry: Carry, shown: Any) -> None:
-        """Continues at the observations ``shown``, after the step of ``carry``."""
-        self._source.begin(carry, shown)
-
-    @property
     def turn(self) -> int:
         """The group that the policy gets next; 0 without groups."""
         return self._source.turn
@@ -137,14 +98,6 @@ class Auto:
     @turn.setter
     def turn(self, turn: int) -> None:
         self._source.turn = turn
-
-    def rest(self) -> None:
-        """Receives all rows in flight and sends nothing."""
-        self._source.rest()
-
-    def drop(self) -> None:
-        """Drops unfinished rollouts; a reset comes next."""
-        self._source.drop()
 
     def collect(self) -> Rollout:
         """Collects the next rollout, then measures or chooses."""

@@ -39,7 +39,6 @@ class Background:
     """
 
     def __init__(self, collect: Callable[[], Rollout], actor: Actor, most: int) -> None:
-        """Starts nothing yet."""
         self._collect, self._actor, self._most = collect, actor, most
         self._rollouts: collections.deque[Rollout] = collections.deque()
         self._error: BaseException | None = None

@@ -249,7 +249,6 @@ class Standby:
     """
 
     def __init__(self, num_envs: int, standby: int) -> None:
-        """Begins nothing yet; :meth:`begin` comes first."""
         self.num_rows = num_envs - standby
         self._entropy: Any = np.random.SeedSequence().entropy
         self._num_envs = num_envs

@@ -42,7 +42,6 @@ class Lockstep:
         num_steps: int | None,
         episodes_per_env: NDArray[np.int64] | None = None,
     ) -> None:
-        """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self.num_steps, self.episodes_per_env = num_steps, episodes_per_env
         self.carry: Carry | None = None
@@ -141,7 +140,6 @@ class Lockstep:
         return rollout
 
     def _begin(self) -> Recording:
-        """Begins a recording."""
         carry = self.carry or Carry.after_reset(self._envs.num_envs, reward_shape_of(self._envs))
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)

@@ -84,7 +84,6 @@ class Pipeline(abc.ABC):
         columns: int | None,
         standby: Standby | None,
     ) -> None:
-        """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self._space = envs.single_observation_space
         self._reward_shape = reward_shape_of(envs)
@@ -250,8 +249,7 @@ class Pipeline(abc.ABC):
         """Which rows may continue with their column, as far as ``run_ahead`` allows."""
         ahead = self.run_ahead
         slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
-        permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
-        return permitted
+        return self._column[rows] <= slowest + ahead
 
     def _is_complete(self) -> bool:
         """Whether the next rollout has all of its columns."""
@@ -374,7 +372,6 @@ class Pipeline(abc.ABC):
             self._restart(np.array(resets.rows), resets.observations())
 
     def _playing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The environments that play rows."""
         return rows if self._standby is None else self._standby.env_of[rows]
 
     def _note_sent(self, count: int) -> None:
@@ -508,7 +505,6 @@ class Pipeline(abc.ABC):
         infos: dict[str, Any],
         places: NDArray[np.int64],
     ) -> None:
-        """Keeps the final observations of episodes that are over."""
         ended = rows[over]
         if self._mode == AutoresetMode.SAME_STEP:
             marks = np.zeros(len(infos["env_index"]), np.bool_)

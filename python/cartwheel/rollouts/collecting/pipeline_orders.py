@@ -35,7 +35,6 @@ class Free(Pipeline):
     def __init__(
         self, *where: Any, min_rows: int, max_rows: int, deadline: float | None, **bounds: Any
     ) -> None:
-        """As for the pipeline."""
         super().__init__(*where, **bounds)
         self._min_rows, self._max_rows, self._deadline = min_rows, max_rows, deadline
         #: When the first row began to wait for the policy.
@@ -95,7 +94,6 @@ class Groups(Pipeline):
     _recv_order = "sent"
 
     def __init__(self, *where: Any, groups: int, **bounds: Any) -> None:
-        """As for the pipeline."""
         super().__init__(*where, **bounds)
         self._groups = [np.arange(group, self._num_rows, groups) for group in range(groups)]
 
@@ -134,8 +132,7 @@ class Groups(Pipeline):
 
     def _is_flying(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         state = self._state[rows]
-        flying: NDArray[np.bool_] = (state == STEPPING) | (state == RESETTING)
-        return flying
+        return (state == STEPPING) | (state == RESETTING)
 
     def _arrive(self, rows: NDArray[np.int64]) -> None:
         """Complete columns count at the turn of their group."""

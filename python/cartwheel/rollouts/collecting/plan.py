@@ -136,4 +136,5 @@ class Plan:
             makers["free"] = free
             if self.groups > 1 and rows % self.groups == 0:
                 makers["groups"] = groups
-        return Auto(actor, lockstep, makers), None
+        auto: Any = Auto(actor, lockstep, makers)  # a source by `__getattr__`
+        return auto, None

@@ -236,5 +236,4 @@ class Answers:
         }
 
     def _few(self, form: Any, count: int) -> Any:
-        """The form of ``count`` rows."""
         return form if count == self.num_envs else nested.at(form, (slice(None), slice(count)))

@@ -19,7 +19,6 @@ pub enum Bounds {
     Integers(Vec<i128>),
 }
 
-/// One bound.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound {
     Float(f64),
@@ -63,7 +62,6 @@ impl Bounds {
         matches!(self, Self::All(_) | Self::Integer(_))
     }
 
-    /// The bound of element `element`.
     pub(super) fn of(&self, element: usize) -> Bound {
         match self {
             Self::All(bound) => Bound::Float(*bound),

@@ -57,10 +57,6 @@ impl MemoryLimit {
     }
 
     /// [`MemoryLimit::require`] for memory that grows from `start` to `end` bytes in small parts.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutOfMemory`].
     pub(crate) fn require_growth(
         what: &'static str,
         start: usize,

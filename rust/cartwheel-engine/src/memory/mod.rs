@@ -66,7 +66,6 @@ mod columns;
 pub mod forks;
 mod free_list;
 mod infos;
-mod infos_at;
 mod lease_count;
 mod mapping;
 mod memory_limit;
@@ -84,7 +83,7 @@ pub use columns::{ActionColumns, Addresses, LeafColumns};
 #[cfg(all(loom, test))]
 pub(crate) use free_list::FreeList;
 pub(crate) use infos::InfoArea;
-pub use infos_at::InfosAt;
+pub use infos::InfosAt;
 #[cfg(all(loom, test))]
 pub(crate) use lease_count::Leases;
 pub(crate) use mapping::{Backing, Mapping};

@@ -141,10 +141,6 @@ impl FreeRollouts {
     }
 
     /// Whether there is a number for one rollout more, where the next that was never used is `next`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`].
     pub(super) fn check_number(&self, next: usize) -> Result<(), Error> {
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         if next < MAX_ROLLOUTS || !retired.is_empty() {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::infos_at::InfosAt;
+use super::infos::InfosAt;
 use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
@@ -110,7 +110,6 @@ impl SlabMemory {
         }
     }
 
-    /// Offset of slab `slab`.
     pub(super) fn start(&self, slab: u32) -> usize {
         assert!(slab < self.limit, "there is no slab {slab}");
         slab as usize * self.layout.bytes()

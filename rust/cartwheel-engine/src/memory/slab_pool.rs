@@ -185,10 +185,6 @@ impl SlabPool {
 
     /// Begins the recording of a rollout, which must belong to this pool and must not have been
     /// recorded.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`] otherwise.
     pub(crate) fn begin_recording(&self, rollout: &RolloutLease) -> Result<(), Error> {
         rollout.begin_recording(&self.free_rollouts)
     }

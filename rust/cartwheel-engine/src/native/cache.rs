@@ -66,8 +66,7 @@ impl CachedState {
                 bytes.extend_from_slice(info);
             }
         }
-        let sum = hash(&bytes);
-        bytes.extend(sum.to_le_bytes());
+        bytes.extend(hash(&bytes).to_le_bytes());
         bytes
     }
 

@@ -154,10 +154,6 @@ impl RowInfos {
 
     /// Makes `final_obs` and `final_info` for rows that ended their episode, from what they show and
     /// from their records; without `final_obs`, a row that has no record gets no `final_info`.
-    ///
-    /// # Errors
-    ///
-    /// A fault of a record.
     pub(super) fn keep_finals(&mut self, finals: Finals<'_>) -> Result<(), String> {
         let Finals { ended, number, space, leaves, replaced, state } = finals;
         let Self { plugin, first: made, .. } = self;

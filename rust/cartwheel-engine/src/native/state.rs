@@ -58,8 +58,7 @@ impl RowState {
         bytes.extend(half.to_le_bytes());
         bytes.push(has_half.into());
         push(&mut bytes, &self.env);
-        let sum = hash(&bytes);
-        bytes.extend(sum.to_le_bytes());
+        bytes.extend(hash(&bytes).to_le_bytes());
         bytes
     }
 

@@ -112,7 +112,6 @@ fn has_hung_up(lifeline: &OwnedFd) -> bool {
     poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
-/// Kills this process.
 pub(crate) fn kill_this_process() {
     let _ = kill_process(getpid(), Signal::KILL);
 }

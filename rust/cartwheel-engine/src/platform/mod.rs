@@ -24,7 +24,6 @@ mod poll;
 #[cfg(any(not(target_os = "linux"), feature = "portable"))]
 mod portable;
 mod rights;
-mod scope;
 mod shm;
 mod thread_exit;
 
@@ -40,7 +39,6 @@ pub use floats::with_standard_floats;
 pub use fork_handlers::{ForkHandler, call_around_forks};
 pub(crate) use pages::{Access, Behind, give_back_pages, map, unmap};
 pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
-pub use scope::Scope;
 pub(crate) use system::{
     MAKES_PRIVATE_AT_ONCE, Process, give_back, held_bytes, make_private, make_shared, move_to_cpu,
     pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
@@ -50,6 +48,15 @@ pub use thread_exit::{hang, hang_on_exit};
 
 use std::io;
 use std::os::fd::OwnedFd;
+
+/// The processes that share a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// This process alone.
+    Private,
+    /// This process and the processes that receive the descriptor.
+    Shared,
+}
 
 /// The bytes of shared memory, and the number of its file; 0 on systems that have no such number.
 pub(crate) fn look_at(shared: &OwnedFd) -> io::Result<(usize, u64)> {

@@ -105,8 +105,7 @@ pub(crate) unsafe fn give_back_pages(start: NonNull<u8>, bytes: usize) {
             .as_ptr()
             .cast::<c_void>()
             .wrapping_byte_add(start.addr().get().wrapping_neg() % page);
-        let skipped = first.addr() - start.addr().get();
-        let whole = bytes.saturating_sub(skipped) / page * page;
+        let whole = bytes.saturating_sub(first.addr() - start.addr().get()) / page * page;
         if whole == 0 {
             return;
         }

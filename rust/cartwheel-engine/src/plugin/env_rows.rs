@@ -338,7 +338,6 @@ impl EnvRows {
         Ok(RenderFrame::Pixels { height, width, bytes })
     }
 
-    /// Calls a function for one row.
     fn call(
         &mut self,
         row: usize,

@@ -6,10 +6,6 @@ use crate::info::{InfoReader, RecordKind, Value};
 
 /// Checks the records of `stream` from offset `from` on: their rows are within `rows`, in order, one
 /// record each, and infos are dictionaries.
-///
-/// # Errors
-///
-/// A fault of the stream.
 pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> Result<(), String> {
     let (mut reader, mut next) = (InfoReader::new(stream, from), rows.start);
     loop {
@@ -35,10 +31,6 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
 }
 
 /// Number of entries of an [`RecordKind::Info`] record whose body is at `body` of `stream`.
-///
-/// # Errors
-///
-/// A fault of the body.
 pub(crate) fn entries_of(stream: &[u8], body: Range<usize>) -> Result<usize, String> {
     let (mut reader, mut entries) = (InfoReader::new(stream, body.start), 0);
     while reader.at() < body.end {

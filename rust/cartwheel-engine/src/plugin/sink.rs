@@ -43,7 +43,6 @@ impl Bytes {
         }
     }
 
-    /// Replaces all bytes.
     pub(crate) fn replace(&mut self, bytes: &[u8]) {
         if self.room.len() < bytes.len() {
             self.room.resize(bytes.len(), 0);

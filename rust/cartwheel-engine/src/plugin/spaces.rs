@@ -16,10 +16,6 @@ const DEEPEST: usize = 32;
 
 /// The space with these nodes.
 ///
-/// # Errors
-///
-/// A fault of the space.
-///
 /// # Safety
 ///
 /// `nodes` points at `count` nodes, whose pointers point at as many values as the nodes say

@@ -54,8 +54,7 @@ impl Pool {
     pub(super) fn break_for_row(&mut self, row: usize, place: usize, lease: Lease) -> Error {
         let wrote = format!("row {row} to place {place} of a batch, expected a row in flight");
         // The row that belongs there is missing, so it belongs to a worker that still owes rows.
-        let suspects = self.owing_rows();
-        self.corrupt(suspects, wrote, lease)
+        self.corrupt(self.owing_rows(), wrote, lease)
     }
 
     /// Breaks the pool because of the [overlong infos](Pool::overlong_infos) of a row; returns the

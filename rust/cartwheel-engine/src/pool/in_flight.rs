@@ -81,17 +81,14 @@ impl InFlight {
             .map(|(batch, lease)| (batch, if batch == self.batch { self.taken } else { 0 }, lease))
     }
 
-    /// Number of open batches.
     pub(super) fn open_batches(&self) -> u64 {
         self.leases.len() as u64
     }
 
-    /// Whether any of these rows is in flight.
     pub(super) fn any_of(&self, rows: Range<usize>) -> bool {
         self.rows[rows].iter().any(Option::is_some)
     }
 
-    /// The call for which a row was sent.
     pub(super) fn call_of(&self, row: usize) -> Option<Call> {
         self.rows.get(row).copied().flatten()
     }

@@ -115,10 +115,6 @@ impl Pool {
     }
 
     /// Checks whether rows can be sent for this call: their results are not part of the rollout.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Recording`].
     pub(super) fn check_sent(&self, call: Call) -> Result<(), Error> {
         match &self.recording {
             Some(recording) if call == Call::Step || recording.steps() == 0 => {

@@ -227,8 +227,7 @@ impl Pool {
         // A calling thread that steps all rows counts them in turn, and nothing wakes it.
         let is_alone = matches!(self.workers, Workers::Inline(..));
         if !is_alone {
-            let doorbell = &control.header().doorbell;
-            doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
+            doorbell_disarm(&Futex::new(&control.header().doorbell, self.memory.scope()));
             batches.want(batch, wanted);
         }
         let limit = timeout.map(Limit::new);

@@ -22,10 +22,6 @@ pub enum Workers {
 
 impl Workers {
     /// Checks that these are workers of a memory.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`].
     pub(super) fn check(&self, memory: &Memory) -> Result<(), Error> {
         let shards = memory.plan().shards.len();
         if u32::try_from(shards).is_err() {

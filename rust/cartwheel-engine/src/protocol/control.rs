@@ -66,7 +66,6 @@ pub(crate) struct Slot {
     pub(crate) status: AtomicU32,
     /// Bytes of infos that it wrote to its region.
     pub(crate) info_bytes: AtomicU32,
-    /// The ends of its queue.
     pub(super) queue: Ends,
 }
 
@@ -245,10 +244,6 @@ impl Control {
     }
 
     /// The line of worker `worker`.
-    ///
-    /// # Panics
-    ///
-    /// When the worker does not exist.
     pub(crate) fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.workers(), "there is no worker {worker}");
         let start = self.offsets.slots + worker * size_of::<Slot>();
@@ -259,10 +254,6 @@ impl Control {
     }
 
     /// The event count of worker `worker`, see [`crate::wake`].
-    ///
-    /// # Panics
-    ///
-    /// When the worker does not exist.
     pub(super) fn event_count(&self, worker: usize) -> &AtomicU32 {
         assert!(worker < self.workers(), "there is no worker {worker}");
         let start = self.offsets.event_counts + worker / SLEEPERS * size_of::<EventCountLine>();
@@ -301,11 +292,6 @@ impl Control {
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
-    /// The queue of worker `worker`.
-    ///
-    /// # Panics
-    ///
-    /// When the worker does not exist.
     pub(crate) fn queue(&self, worker: usize) -> RowQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = self.offsets.queues;
@@ -319,11 +305,6 @@ impl Control {
         RowQueue { ends: &self.slot(worker).queue, entries }
     }
 
-    /// The counters of worker `worker`.
-    ///
-    /// # Panics
-    ///
-    /// When the worker does not exist.
     pub(crate) fn counters(&self, worker: usize) -> Counters<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let at = self.offsets.shard_counts + worker * size_of::<ShardCounts>();

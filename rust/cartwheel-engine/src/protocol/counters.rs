@@ -145,7 +145,6 @@ impl Counters<'_> {
         self.shard.other.add(nanoseconds(spent));
     }
 
-    /// The totals of row `row`.
     pub(crate) fn row(&self, row: usize) -> RowTotals {
         let counts = &self.rows[row];
         RowTotals {
@@ -158,7 +157,6 @@ impl Counters<'_> {
         }
     }
 
-    /// The totals of the shard.
     pub(crate) fn totals(&self) -> ShardTotals {
         ShardTotals {
             stepping: Duration::from_nanos(self.shard.stepping.get()),
@@ -169,7 +167,6 @@ impl Counters<'_> {
     }
 }
 
-/// The totals of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowTotals {
     pub(crate) steps: u64,
@@ -180,7 +177,6 @@ pub(crate) struct RowTotals {
     pub(crate) slowest: Duration,
 }
 
-/// The totals of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShardTotals {
     /// Time of the steps in the histogram.

@@ -33,7 +33,6 @@ pub struct Memory {
     pub(crate) actions: ActionArea,
     /// The infos of the batch that was stepped.
     pub(crate) infos: InfoArea,
-    /// The slabs.
     pub(crate) slabs: Arc<SlabMemory>,
     /// The descriptors and rollouts, where the memory was made.
     sharing: Option<Arc<Sharing>>,

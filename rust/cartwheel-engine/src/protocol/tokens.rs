@@ -125,10 +125,6 @@ impl WorkerToken {
     }
 
     /// Checks that these are the tokens of all workers of a memory, in order.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`].
     pub(crate) fn check_all(memory: &Memory, tokens: &[Self]) -> Result<(), Error> {
         let shards = memory.plan().shards.len();
         let is_own = |(worker, token): (usize, &Self)| {

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::extent::Extent;
-use super::too_large::TooLarge;
 use cartwheel_core::Leaf;
 
 /// Alignment of every leaf of a batch, in bytes: a cache line, and enough for any vector load.
@@ -11,6 +9,54 @@ pub const LEAF_ALIGN: usize = 64;
 
 /// Slabs start on pages, so that each can be reserved separately.
 pub(crate) const PAGE: usize = 4096;
+
+/// A range of memory whose parts are laid out one after the other, with checked arithmetic. Every
+/// offset and every size in shared memory is computed here.
+#[derive(Debug, Default)]
+pub(crate) struct Extent {
+    end: usize,
+}
+
+impl Extent {
+    /// Maximum bytes of a range: every offset fits a pointer, and two sizes can be added.
+    const MAX: usize = isize::MAX as usize / 2;
+
+    /// Lays out `count` values of `bytes` bytes each, and returns their offset: a multiple of
+    /// `align`. `None` when they do not fit into the address space.
+    pub(crate) fn take(&mut self, count: usize, bytes: usize, align: usize) -> Option<usize> {
+        let start = self.end.checked_next_multiple_of(align)?;
+        self.end = count.checked_mul(bytes)?.checked_add(start).filter(|&end| end <= Self::MAX)?;
+        Some(start)
+    }
+
+    /// [`Extent::take`] for `count` values of type `T`.
+    pub(crate) fn take_array<T>(&mut self, count: usize) -> Option<usize> {
+        self.take(count, size_of::<T>(), align_of::<T>())
+    }
+
+    /// Bytes that were laid out, rounded up to a multiple of `align`.
+    pub(crate) fn bytes(&self, align: usize) -> usize {
+        self.end.next_multiple_of(align)
+    }
+}
+
+/// Memory that would not fit into the address space.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TooLarge(String);
+
+impl TooLarge {
+    /// The error for `what`, with `rows` rows of these leaves.
+    pub(crate) fn new(what: &str, rows: usize, leaves: &[Leaf]) -> Self {
+        let leaves: Vec<String> = leaves.iter().map(Leaf::to_string).collect();
+        let plural = if rows == 1 { "" } else { "s" };
+        let of = if leaves.is_empty() { "" } else { " of " };
+        let leaves = leaves.join(", ");
+        Self(format!(
+            "the memory for {what} exceeds the address space: {rows} row{plural}{of}{leaves}"
+        ))
+    }
+}
 
 /// A leaf of a batch. Its numbers are kept, because each row of a step needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]

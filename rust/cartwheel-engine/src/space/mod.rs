@@ -5,13 +5,9 @@
 //! passed to the caller without a copy.
 
 mod action_tag;
-mod extent;
 mod layout;
-mod too_large;
 
 pub use action_tag::ActionTag;
 pub use cartwheel_core::{DType, Leaf};
-pub(crate) use extent::Extent;
-pub(crate) use layout::PAGE;
-pub use layout::{BatchLayout, LEAF_ALIGN, Layout, RolloutLayout};
-pub use too_large::TooLarge;
+pub use layout::{BatchLayout, LEAF_ALIGN, Layout, RolloutLayout, TooLarge};
+pub(crate) use layout::{Extent, PAGE};

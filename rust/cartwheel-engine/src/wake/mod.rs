@@ -10,7 +10,6 @@ mod latch;
 #[cfg(all(loom, test))]
 mod model;
 mod parker;
-mod request;
 mod spin_policy;
 mod task_word;
 mod word;
@@ -24,8 +23,9 @@ pub(crate) use latch::{acknowledge, acknowledge_uncounted, count};
 #[cfg(all(loom, test))]
 pub(crate) use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
-pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
-pub use request::WakeRequest;
+pub use parker::{
+    PARKED, Parked, WakeRequest, doorbell_disarm, is_closing, park, publish, ring, take,
+};
 pub use spin_policy::SpinPolicy;
 pub use task_word::{Op, TaskWord};
 pub use word::{EventCount, Word};

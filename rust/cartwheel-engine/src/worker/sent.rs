@@ -37,7 +37,6 @@ struct SentRows<'a> {
     memory: &'a Memory,
     worker: usize,
     shard: &'a mut dyn Shard,
-    /// The first row of the shard.
     first_row: usize,
     counters: Counters<'a>,
     /// Start time of the rows that are filled next.

@@ -22,7 +22,6 @@ impl Share {
         Self { word: AtomicU64::default(), shards: number(shards.start)..number(shards.end) }
     }
 
-    /// All its shards.
     pub(super) fn shards(&self) -> Range<usize> {
         self.shards.start as usize..self.shards.end as usize
     }

@@ -101,7 +101,6 @@ impl Shared {
         }
     }
 
-    /// Notes that `rows` rows were stepped since `start`.
     pub(super) fn note_cost(&self, start: Instant, rows: usize) {
         if rows == 0 {
             return;

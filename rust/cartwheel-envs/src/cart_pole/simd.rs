@@ -1,7 +1,9 @@
 //! Four poles in lanes: `CartPole::step` with the standard physics, for small angles.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
-use super::{CartPole, PHYSICS};
+use cartwheel::Standard;
+
+use super::{CartPole, Physics};
 use crate::simd::Four;
 use crate::simd::block::{FourRows, Simd};
 use crate::simd::sine::{SMALL, sin_cos_of_small};
@@ -14,7 +16,7 @@ impl Simd for CartPole {
 
     #[inline(always)]
     fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
-        let p = PHYSICS;
+        let p = Physics::STANDARD;
         let [x, x_dot, theta, theta_dot, force] = rows.lay_out(|env, action| {
             let [x, x_dot, theta, theta_dot] = env.state;
             [x, x_dot, theta, theta_dot, if action == 1 { p.force_mag } else { -p.force_mag }]

@@ -43,7 +43,6 @@ impl<'a, P: Precision> FrameScratch<'a, P> {
         }
     }
 
-    /// Writes the resized frame.
     #[inline(always)]
     pub(super) fn resize(&mut self, simd: impl Simd, frames: Pair<'_>, out: &mut [u8]) {
         let plan = self.plan;

@@ -18,8 +18,7 @@ const BLOCK: usize = 4096;
 /// [`Error::WrongCount`], and [`Error::NoValidRow`] if no row is valid.
 pub fn masked_mean<F: Float>(numbers: &[F], valid: &[u8]) -> Result<f64, Error> {
     check_count("valid", valid, numbers.len())?;
-    let count = count(valid)?;
-    Ok(sum(numbers, valid, F::to_f64) / count)
+    Ok(sum(numbers, valid, F::to_f64) / count(valid)?)
 }
 
 /// Writes `(x - mean) / (deviation + epsilon)` where rows are valid, and 0 elsewhere.

@@ -29,8 +29,7 @@ impl Flags {
 
     /// Takes the flags in their order.
     pub fn new(flags: [bool; 6]) -> Self {
-        let bits = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u8::from(flag));
-        Self(bits)
+        Self(flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u8::from(flag)))
     }
 
     /// One of the flags, as 0 and 1.

@@ -32,7 +32,6 @@ macro_rules! by_size {
     };
 }
 
-/// Writes every byte of a room.
 #[inline]
 fn write<B: Slot<u8>>(bytes: &[u8], room: &mut [B]) {
     assert_eq!(bytes.len(), room.len(), "room for a frame");

@@ -197,7 +197,6 @@ impl<T: Copy + Into<f64>> Loops for Few<'_, T> {
 }
 
 impl<T: Copy + Into<f64>> Few<'_, T> {
-    /// Adds the numbers of tiles, and the rest.
     #[inline(always)]
     fn add<'a>(&mut self, tiles: impl Iterator<Item = &'a [T; LANES]>, rest: &[T])
     where

@@ -190,7 +190,6 @@ impl<'a> EndedPlaces<'a> {
         self.finals.len()
     }
 
-    /// The places.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> + 'a {
         self.places.iter().map(|&place| index(place))
     }

@@ -72,10 +72,6 @@ impl Block {
     }
 
     /// Memory for arrays that [take](Block::space) so many bytes together.
-    ///
-    /// # Errors
-    ///
-    /// `MemoryError`.
     #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
     #[inline(always)]
     pub(crate) fn new(py: Python<'_>, space: usize) -> PyResult<Self> {
@@ -150,10 +146,6 @@ impl Block {
     /// # Safety
     ///
     /// It is written before other code gets it.
-    ///
-    /// # Panics
-    ///
-    /// When too little space is left.
     pub(super) unsafe fn unwritten<'py>(
         &self,
         py: Python<'py>,
@@ -169,10 +161,6 @@ impl Block {
     }
 
     /// Gives away the memory of an array of shape `[rows, *shape]`: its beginning, and its bytes.
-    ///
-    /// # Panics
-    ///
-    /// When too little space is left.
     fn room(&self, dtype: DType, rows: usize, shape: &[usize]) -> (NonNull<u8>, usize) {
         let bytes = rows * shape.iter().product::<usize>() * dtype.size();
         let (space, used) = (Self::space(bytes), self.used.get());
@@ -248,10 +236,6 @@ impl Block {
     }
 
     /// A new array of shape `[rows, *shape]`, whose elements are 0 until `fill` writes them.
-    ///
-    /// # Panics
-    ///
-    /// When too little space is left.
     pub(crate) fn filled<'py>(
         &self,
         py: Python<'py>,
@@ -285,10 +269,6 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// A block for the arrays of a batch, which [take](Block::space) so many bytes together.
-    ///
-    /// # Errors
-    ///
-    /// `MemoryError`.
     #[expect(clippy::inline_always, reason = "see `Block::new`")]
     #[inline(always)]
     pub(crate) fn next(&mut self, py: Python<'_>, space: usize) -> PyResult<&Block> {
@@ -381,7 +361,6 @@ impl Blocks {
     }
 }
 
-/// The number of references to an object.
 fn references(object: &Bound<'_, PyAny>) -> usize {
     // SAFETY: a live object. Under the stable ABI of 3.10 this reads the word that all later versions
     // with that ABI have there; of an object that they never free it is some large number.

@@ -7,7 +7,7 @@
 
 use cartwheel_core::DType;
 use numpy::{
-    BorrowError, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+    BorrowError, Element, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
     PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -21,11 +21,10 @@ pub(crate) struct Borrowed<'py, T: Number>(PyReadonlyArrayDyn<'py, T>);
 impl<'py, T: Number> Borrowed<'py, T> {
     /// Borrows a C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        let array = of_numbers(what, array, ndim)?;
+        let array = checked::<T>(what, array, T::DTYPE, ndim)?;
         Ok(Self(array.try_readonly().map_err(|error| refused(what, error))?))
     }
 
-    /// Its shape.
     pub(crate) fn shape(&self) -> &[usize] {
         self.0.shape()
     }
@@ -39,7 +38,7 @@ impl<'py, T: Number> Borrowed<'py, T> {
 impl<'py> Borrowed<'py, u8> {
     /// The same for an array of flags, as bytes: NumPy takes every byte but zero for true.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        let array = of_flags(what, array, ndim)?;
+        let array = flags_as_bytes(checked(what, array, DType::Bool, ndim)?);
         Ok(Self(array.try_readonly().map_err(|error| refused(what, error))?))
     }
 }
@@ -50,11 +49,10 @@ pub(crate) struct BorrowedMut<'py, T: Number>(PyReadwriteArrayDyn<'py, T>);
 impl<'py, T: Number> BorrowedMut<'py, T> {
     /// Borrows a writable C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        let array = of_numbers(what, array, ndim)?;
+        let array = checked::<T>(what, array, T::DTYPE, ndim)?;
         Ok(Self(array.try_readwrite().map_err(|error| refused(what, error))?))
     }
 
-    /// Its shape.
     pub(crate) fn shape(&self) -> &[usize] {
         self.0.shape()
     }
@@ -68,42 +66,22 @@ impl<'py, T: Number> BorrowedMut<'py, T> {
 impl<'py> BorrowedMut<'py, u8> {
     /// The same for an array of flags, as bytes.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        let array = of_flags(what, array, ndim)?;
+        let array = flags_as_bytes(checked(what, array, DType::Bool, ndim)?);
         Ok(Self(array.try_readwrite().map_err(|error| refused(what, error))?))
     }
 }
 
-fn of_numbers<'a, 'py, T: Number>(
+/// An array of this dtype with so many dimensions, whose elements are where the loops read them.
+fn checked<'a, 'py, E: Element>(
     what: &str,
-    array: &'a Bound<'py, PyAny>,
+    given: &'a Bound<'py, PyAny>,
+    dtype: DType,
     ndim: usize,
-) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
-    match array.cast() {
-        Ok(numbers) if has_dimensions(numbers, ndim) => checked(what, numbers),
-        _ => Err(wrong(what, array, T::DTYPE, ndim)),
-    }
-}
-
-fn of_flags<'a, 'py>(
-    what: &str,
-    array: &'a Bound<'py, PyAny>,
-    ndim: usize,
-) -> PyResult<&'a Bound<'py, PyArrayDyn<u8>>> {
-    match array.cast() {
-        Ok(flags) if has_dimensions(flags, ndim) => checked(what, flags_as_bytes(flags)),
-        _ => Err(wrong(what, array, DType::Bool, ndim)),
-    }
-}
-
-fn has_dimensions<T>(array: &Bound<'_, PyArrayDyn<T>>, ndim: usize) -> bool {
-    array.ndim() == ndim
-}
-
-/// Returns the array if its elements are where the loops read them.
-fn checked<'a, 'py, T: Number>(
-    what: &str,
-    array: &'a Bound<'py, PyArrayDyn<T>>,
-) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
+) -> PyResult<&'a Bound<'py, PyArrayDyn<E>>> {
+    let array = match given.cast::<PyArrayDyn<E>>() {
+        Ok(array) if array.ndim() == ndim => array,
+        _ => return Err(wrong(what, given, dtype, ndim)),
+    };
     // `as_slice` takes a column-major array, too.
     if array.is_c_contiguous() {
         return Ok(array);

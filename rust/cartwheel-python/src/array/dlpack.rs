@@ -119,7 +119,6 @@ fn code_of(dtype: DType) -> Option<(u8, u8)> {
     })
 }
 
-/// The functions of a type of tensors.
 #[pyclass(frozen, name = "TensorExchange", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyTensorExchange {

@@ -53,7 +53,6 @@ pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     DType::ALL.get(same.or_else(equal)?).copied()
 }
 
-/// Whether `value` is a NumPy scalar of any type.
 pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(table(value.py())?.generic.bind(value.py()))
 }

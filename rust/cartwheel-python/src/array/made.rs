@@ -134,7 +134,6 @@ pub(super) unsafe fn make_over<'py, O>(
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
-/// Whether there are weak references to an array that was made here.
 pub(super) fn is_weakly_referenced(array: &Bound<'_, PyAny>) -> bool {
     // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
     !unsafe { (*array.as_ptr().cast::<PyArrayObject>()).fields.weakreflist }.is_null()

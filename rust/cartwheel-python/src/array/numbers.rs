@@ -60,15 +60,10 @@ impl<'py, T: Number> Numbers<'py, T> {
 
     /// A copy of the numbers, in one dimension.
     pub(crate) fn copied(&self, blocks: &mut Blocks) -> PyResult<NewNumbers<'py, T>> {
-        let new = Unwritten::alone(self.array.py(), blocks, self.count)?;
-        Ok(new.filled(self.cells()))
+        Ok(Unwritten::alone(self.array.py(), blocks, self.count)?.filled(self.cells()))
     }
 
     /// The same values in another type, in the same shape.
-    ///
-    /// # Panics
-    ///
-    /// When the array has no dimension.
     pub(crate) fn converted<N: Number + From<T>>(
         &self,
         blocks: &mut Blocks,
@@ -86,10 +81,6 @@ pub(crate) struct Unwritten<'py, T: Number>(Numbers<'py, T>);
 
 impl<'py, T: Number> Unwritten<'py, T> {
     /// An array of shape `[rows, *shape]`.
-    ///
-    /// # Panics
-    ///
-    /// When too little space of the block is left.
     pub(crate) fn new(
         py: Python<'py>,
         block: &Block,
@@ -130,10 +121,6 @@ impl<'py, T: Number> Unwritten<'py, T> {
     }
 
     /// The same array with these numbers.
-    ///
-    /// # Panics
-    ///
-    /// When there are not as many.
     fn filled<F: Copy + Into<T>>(mut self, numbers: &[F]) -> NewNumbers<'py, T> {
         let room = self.room();
         assert_eq!(room.len(), numbers.len(), "numbers");
@@ -154,16 +141,11 @@ impl<'py, T: Number> Unwritten<'py, T> {
 
 impl<'py> Unwritten<'py, u8> {
     /// An array of `count` flags, as bytes; other bytes than 0 and 1 are not flags.
-    ///
-    /// # Panics
-    ///
-    /// When too little space of the block is left.
     pub(crate) fn flags(py: Python<'py>, block: &Block, count: usize) -> PyResult<Self> {
         Self::of_dtype(py, block, DType::Bool, count, &[])
     }
 }
 
-/// The numbers of a new array.
 pub(crate) struct NewNumbers<'py, T: Number>(Numbers<'py, T>);
 
 impl<'py, T: Number> NewNumbers<'py, T> {

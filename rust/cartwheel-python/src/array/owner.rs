@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use crate::array::results_view;
 use crate::descriptor::PyDescriptor;
 
-/// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct SlabLease(AddressLease);
@@ -23,7 +22,6 @@ impl SlabLease {
         Self(lease.by_address())
     }
 
-    /// The lease on the slab.
     pub(crate) fn lease(&self) -> &AddressLease {
         &self.0
     }
@@ -31,7 +29,6 @@ impl SlabLease {
 
 #[pymethods]
 impl SlabLease {
-    /// Documented in the stub.
     fn results<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<(Bound<'py, PyAny>, Offsets)>> {
         let layout = slf.get().0.layout();
         let offsets = (
@@ -44,7 +41,6 @@ impl SlabLease {
     }
 }
 
-/// Documented in the stub.
 #[pyclass(frozen, name = "RolloutSlab", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyRolloutSlab {
@@ -54,19 +50,16 @@ pub(crate) struct PyRolloutSlab {
 
 #[pymethods]
 impl PyRolloutSlab {
-    /// The rollout's number, by which workers know it.
     #[getter]
     fn index(&self) -> usize {
         self.lease.index()
     }
 
-    /// Number of steps that fit.
     #[getter]
     fn steps(&self) -> usize {
         self.lease.steps()
     }
 
-    /// The descriptor that worker processes have to attach; only the first call returns it.
     fn take_descriptor(&self) -> Option<PyDescriptor> {
         let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
         descriptor.take().map(PyDescriptor::from)
@@ -82,7 +75,6 @@ impl PyRolloutSlab {
         Self { lease, descriptor: Mutex::new(descriptor) }
     }
 
-    /// The lease on the rollout.
     pub(crate) fn lease(&self) -> &Arc<RolloutLease> {
         &self.lease
     }

@@ -28,7 +28,6 @@ const ON_DEVICE: &str = "the environments run on the CPU, and this function on a
     it for the CPU (`with jax.default_device(jax.devices(\"cpu\")[0])`), or step outside of compiled \
     functions and send each batch by `jax.device_put`";
 
-/// The addresses of the handlers, by name; documented in the stub.
 #[pyfunction]
 pub(crate) fn xla_handlers() -> BTreeMap<&'static str, usize> {
     let handlers: [(_, Handler); 6] = [

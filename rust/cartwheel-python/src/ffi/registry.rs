@@ -38,7 +38,6 @@ pub(crate) extern "C" fn after_fork() {
     let _without = HELD.try_with(Cell::take);
 }
 
-/// The number of a pool; documented in the stub.
 #[pyfunction]
 pub(crate) fn register_pool(pool: &Bound<'_, PyPool>) -> i64 {
     let exclusive = pool.get().exclusive();
@@ -49,7 +48,6 @@ pub(crate) fn register_pool(pool: &Bound<'_, PyPool>) -> i64 {
     number
 }
 
-/// The pool of a number, if it is still there.
 pub(super) fn pool(number: i64) -> Option<Arc<Exclusive>> {
     POOLS.read().unwrap_or_else(PoisonError::into_inner).get(&number)?.upgrade()
 }

@@ -33,7 +33,6 @@ impl<'py> BegunRows<'py> {
     }
 }
 
-/// Documented in the stub.
 #[pyclass(frozen, name = "RowStreams", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyRowStreams(Mutex<Vec<Rng>>);

@@ -12,7 +12,6 @@ fn table(env_id: &str) -> PyResult<Arc<EnvTable>> {
     find(env_id).map_err(to_py_err)
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
     let entry = |table: Arc<EnvTable>| {
@@ -26,13 +25,11 @@ pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
     all().into_iter().filter(is_listed).map(entry).collect()
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn env_keywords(env_id: &str) -> PyResult<Option<Vec<String>>> {
     Ok(table(env_id)?.options().map(names))
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn reset_option_names(env_id: &str) -> PyResult<Option<Vec<String>>> {
     Ok(table(env_id)?.reset_options().map(names))
@@ -45,7 +42,6 @@ fn names(options: Vec<ListedOption>) -> Vec<String> {
 /// The name of an option, its default as JSON, and its text.
 type DescribedOption = (String, Option<String>, String);
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn described_options(
     env_id: &str,
@@ -57,7 +53,6 @@ pub(crate) fn described_options(
     Ok(options.map(|options| options.into_iter().map(entry).collect()))
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
     Ok(table(env_id)?.block())

@@ -36,7 +36,6 @@ use crate::native::value::{from_frame, from_value};
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 
-/// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
@@ -102,7 +101,6 @@ impl PyNativeEnvs {
         })
     }
 
-    /// Makes the environments, shard by shard; a signal handler that raises ends it.
     fn make(&self, py: Python<'_>) -> PyResult<()> {
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         for rows in &self.rows {
@@ -119,33 +117,27 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// The two single spaces, as nested tuples.
     fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let spaces = self.kind.spaces();
         Ok((describe(py, &spaces.observation)?, describe(py, &spaces.action)?))
     }
 
-    /// The names of the parameters.
     fn parameters(&self) -> Vec<String> {
         self.kind.parameters().to_vec()
     }
 
-    /// The render modes.
     fn render_modes(&self) -> Vec<String> {
         self.kind.render_modes().to_vec()
     }
 
-    /// The names of the agents.
     fn agents(&self) -> Vec<String> {
         self.kind.agents().to_vec()
     }
 
-    /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
         self.kind.reset_options(options).map(drop).map_err(to_py_err)
     }
 
-    /// Raises unless this is the state of a row of such an environment that had not failed.
     fn check_state(&self, state: &[u8]) -> PyResult<()> {
         let state = RowState::read(&self.kind, state).map_err(to_py_err)?;
         if state.has_failed() {
@@ -154,7 +146,6 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// The place of the first state that is of an environment that had failed.
     fn first_failed(&self, states: Vec<PyBackedBytes>) -> PyResult<Option<usize>> {
         for (place, state) in states.iter().enumerate() {
             if RowState::read(&self.kind, state).map_err(to_py_err)?.has_failed() {
@@ -164,7 +155,6 @@ impl PyNativeEnvs {
         Ok(None)
     }
 
-    /// Leaves the details of the next automatic reset of one row, which is not in flight.
     fn post_next_reset(
         &self,
         shard: usize,
@@ -177,7 +167,6 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// The rows with details of their next automatic reset that were not used yet.
     fn next_reset_rows(&self) -> PyResult<Vec<usize>> {
         let mut rows = Vec::new();
         for shard in 0..self.rows.len() {
@@ -186,13 +175,11 @@ impl PyNativeEnvs {
         Ok(rows)
     }
 
-    /// The rows that were ever reset.
     fn begun(&self) -> Vec<usize> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         begun.iter().enumerate().filter(|(_, begun)| **begun).map(|(row, _)| row).collect()
     }
 
-    /// Keeps the states that resets load once a message has told the shards.
     fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {
         let states = states.iter().map(PyBytesMethods::as_bytes);
         let cache = ResetCache::new(&self.kind, key, states).map_err(to_py_err)?;
@@ -200,9 +187,6 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value, stream, state or drawing for each row, or `None` when
-    /// something was set. When values were refused: the rows, counted from the first row of the
-    /// pool, and the reason.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -240,7 +224,6 @@ impl PyNativeEnvs {
         }
     }
 
-    /// Takes one shard's faults: rows and exceptions.
     fn take_faults(&self, py: Python<'_>, shard: usize) -> PyResult<Vec<(usize, Py<PyAny>)>> {
         let faults = self.mailbox(shard)?.take_faults().into_iter();
         Ok(faults
@@ -248,7 +231,6 @@ impl PyNativeEnvs {
             .collect())
     }
 
-    /// Takes the fault of one row that was sent and received.
     fn take_fault(
         &self,
         py: Python<'_>,
@@ -259,7 +241,6 @@ impl PyNativeEnvs {
         Ok(fault.map(|fault| (fault.row, to_py_err(fault.error).into_value(py).into_any())))
     }
 
-    /// Takes one shard's infos that begin with row `row` and did not fit into shared memory.
     fn take_rest<'py>(
         &self,
         py: Python<'py>,
@@ -282,7 +263,6 @@ impl PyNativeEnvs {
         }
     }
 
-    /// Whether over rows are refused.
     pub(crate) fn refuses_over(&self) -> bool {
         use cartwheel_engine::autoreset::AutoresetMode;
 

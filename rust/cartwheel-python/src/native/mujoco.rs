@@ -23,7 +23,6 @@ use crate::array::{Borrowed, BorrowedMut};
 use crate::error::to_py_err;
 use crate::interpreter::attach;
 
-/// Documented in the stub.
 #[pyclass(frozen, name = "MujocoModel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyMujocoModel {
@@ -72,7 +71,6 @@ impl PyMujocoModel {
         Ok(Self { registered: Registered::new(model).map_err(to_py_err)? })
     }
 
-    /// Documented in the stub.
     #[getter]
     fn number(&self) -> u64 {
         self.registered.number()
@@ -98,8 +96,6 @@ fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
     .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
 }
 
-/// Copies an array of each row into a row of `values`, `(rows, bytes)`, or with `write` the reverse;
-/// documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (addresses, values, *, write))]
 pub(crate) fn copy_fields(
@@ -124,7 +120,6 @@ pub(crate) fn copy_fields(
     Ok(())
 }
 
-/// The cells of each of so many rows.
 fn rows_of(cells: &mut [u8], rows: usize) -> PyResult<std::slice::ChunksMut<'_, u8>> {
     let each = cells.len().checked_div(rows).unwrap_or(0);
     if each * rows != cells.len() || (each == 0 && !cells.is_empty()) {

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 
 use crate::error::to_py_err;
 
-/// Documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (env_id, num_envs, *, seconds, threads, options = "", blocks = true))]
 pub(crate) fn plain_loop(

@@ -18,7 +18,6 @@ use pyo3::types::PyCapsule;
 
 use crate::error::to_py_err;
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn register_plugin(
     capsule: &Bound<'_, PyAny>,
@@ -46,7 +45,6 @@ pub(crate) fn register_plugin(
         .map_err(to_py_err)
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
     let shown = path.display();

@@ -134,10 +134,6 @@ impl PyNativeEnvs {
 
     /// Posts the details of the next reset to all shards: of the rows of a mask, by default of all, with
     /// seeds of all rows, by default none.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer entries than rows.
     pub(crate) fn post_compiled_reset(&self, mask: Option<&[u8]>, seeds: Option<&[u128]>) {
         let how = |row: usize| match seeds {
             _ if mask.is_some_and(|mask| mask[row] == 0) => RowReset::Leave,
@@ -276,7 +272,6 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
     }
 }
 
-/// Whether a message has this name.
 fn is_named(message: &Packed<'_>, name: &str) -> PyResult<bool> {
     Ok(&*message.get_item(0)?.extract::<PyBackedStr>()? == name)
 }

@@ -59,13 +59,11 @@ pub(crate) fn to_stream(stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
     Ok(Stream { seed: to_seed(&seed)?, at })
 }
 
-/// Draws for environments in Python, the same as those of native rows; documented in the stub.
 #[pyfunction]
 pub(crate) fn cache_draws(key: u64, seed: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(Draw::seeded(key, &to_seed(seed)?).key)
 }
 
-/// Documented in the stub.
 #[pyfunction]
 pub(crate) fn draw_cached(key: u64, count: u64, states: usize) -> usize {
     Draw { key, count }.next(states)

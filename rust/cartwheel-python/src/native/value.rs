@@ -14,7 +14,6 @@ use crate::array::{self, dtype};
 use crate::known::intern;
 use crate::value::Decoder;
 
-/// A parameter as a Python value.
 pub(crate) fn from_value<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     Decoder::plain(py).value(&mut InfoReader::new(value, 0))
 }

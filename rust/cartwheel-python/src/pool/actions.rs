@@ -85,7 +85,6 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// Whether its elements are `float32` or `float64`.
     fn is_float(&self) -> bool {
         matches!(self, Self::Array(DType::F32 | DType::F64, _))
     }

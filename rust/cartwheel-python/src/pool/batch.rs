@@ -54,7 +54,6 @@ impl<'py> Outputs<'py> {
     }
 }
 
-/// The form of the rewards of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RewardForm {
     /// One number for each row.

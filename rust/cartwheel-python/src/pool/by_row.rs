@@ -47,12 +47,10 @@ struct Ended<'py> {
     row: usize,
     /// The observation of that step.
     observation: Bound<'py, PyAny>,
-    /// The infos of the reset.
     reset: Bound<'py, PyDict>,
 }
 
 impl<'py> Dicts<'py> {
-    /// Adds a record of a row to its infos.
     fn add(&mut self, row: usize, info: Bound<'py, PyDict>) -> PyResult<()> {
         if let Some(infos) = &self.rows[row] {
             return infos.update(info.as_mapping());
@@ -129,7 +127,6 @@ impl ByRow {
         Ok([dones, PyList::new(py, dicts)?.into_any()])
     }
 
-    /// The infos of a reset.
     pub(super) fn reset<'py>(
         &mut self,
         py: Python<'py>,

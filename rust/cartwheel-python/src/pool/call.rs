@@ -72,7 +72,6 @@ impl State {
         if self.native.is_some() { Ok(()) } else { self.queue(py, Recipients::All, messages) }
     }
 
-    /// The result of `reset`.
     pub(super) fn finish_reset<'py>(
         &mut self,
         py: Python<'py>,
@@ -85,7 +84,6 @@ impl State {
         self.collect_or_drop(py, Some(Call::Reset), &mut received, show)
     }
 
-    /// The result of `reset`, with the infos of each row.
     pub(super) fn finish_reset_by_row<'py>(
         &mut self,
         py: Python<'py>,

@@ -46,7 +46,6 @@ type Dropped = (u64, Vec<usize>, Vec<bool>, Vec<bool>);
 /// Steps of each row's episode, whether it ended, and whether there is none.
 type EpisodeColumns = (Vec<i32>, Vec<bool>, Vec<bool>);
 
-/// Documented in the stub.
 #[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyPool {
@@ -159,7 +158,6 @@ impl PyPool {
         Ok(Self { exclusive, sharing, meter, waker })
     }
 
-    /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
     #[pyo3(signature = (actions, rows = None))]
     fn step<'py>(
         &self,
@@ -193,7 +191,6 @@ impl PyPool {
         })
     }
 
-    /// `reset_async` and `reset_wait` in one.
     fn reset<'py>(
         &self,
         py: Python<'py>,
@@ -208,8 +205,6 @@ impl PyPool {
         })
     }
 
-    /// Begins a reset of the rows in `mask`, by default of all rows, with one message for each
-    /// shard. `calling` is the method that the user called.
     fn reset_async<'py>(
         &self,
         py: Python<'py>,
@@ -233,7 +228,6 @@ impl PyPool {
         })
     }
 
-    /// `step`, with a dictionary of infos for each row.
     fn step_by_row<'py>(
         &self,
         py: Python<'py>,
@@ -244,7 +238,6 @@ impl PyPool {
             .with_pool(py, Call::Step, "step", |state| state.step_by_row(py, actions, reset_infos))
     }
 
-    /// `step_wait`, with a dictionary of infos for each row.
     #[pyo3(signature = (reset_infos, timeout = None))]
     fn step_wait_by_row<'py>(
         &self,
@@ -257,7 +250,6 @@ impl PyPool {
         })
     }
 
-    /// `reset`, with a dictionary of infos for each row.
     fn reset_by_row<'py>(
         &self,
         py: Python<'py>,
@@ -271,8 +263,6 @@ impl PyPool {
         })
     }
 
-    /// The masks of actions of these rows; `None`: of the rows of the last batch. `None` is returned
-    /// if no environment has shown one.
     fn action_masks<'py>(
         &self,
         py: Python<'py>,
@@ -287,19 +277,16 @@ impl PyPool {
         })
     }
 
-    /// Whether environments show masks of actions; `None` while no batch has had infos.
     fn has_action_masks(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         self.exclusive.with_pool(py, Call::Call, "has_action_masks", |state| {
             Ok(state.masks.as_ref().map_or(Some(false), Masks::are_shown))
         })
     }
 
-    /// The masks of actions from infos, for `keep_action_masks`; `None` if there are none.
     fn kept_action_masks(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         self.exclusive.with_pool(py, Call::Call, "action_masks", |state| Ok(state.kept_masks(py)))
     }
 
-    /// Continues with the masks of `kept_action_masks`; nothing changes if there are none.
     fn keep_action_masks(&self, py: Python<'_>, masks: Option<&[u8]>) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "action_masks", |state| {
             if let (Some(known), Some(masks)) = (&mut state.masks, masks) {
@@ -309,7 +296,6 @@ impl PyPool {
         })
     }
 
-    /// Adds episodes that end from now on to the dictionaries of rows, as `episode`.
     fn record_episodes(&self, py: Python<'_>) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "record_episodes", |state| {
             state.by_row.episodes = Some(RecordedEpisodes::new(state.rows));
@@ -317,7 +303,6 @@ impl PyPool {
         })
     }
 
-    /// `call_async` and `call_wait` in one.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -332,8 +317,6 @@ impl PyPool {
         })
     }
 
-    /// Begins a control call with one message for each shard. `calling` is the method that the user
-    /// called. The answers of `rows` are returned; by default those of all rows.
     fn call_async(
         &self,
         py: Python<'_>,
@@ -353,21 +336,16 @@ impl PyPool {
         })
     }
 
-    /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
-    /// `calling` is the method that the user called.
     fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, calling, |state| {
             if idle { state.check_idle(py, calling) } else { Ok(()) }
         })
     }
 
-    /// The call that was begun and not finished: "step", "reset", "call" or `None`. Also `None`
-    /// while another thread is in a call.
     fn pending(&self) -> Option<String> {
         self.exclusive.look(|state| state.pool.pending())?.map(|call| call.to_string())
     }
 
-    /// Waits for a call that was abandoned after a timeout or an interrupt, and drops its result.
     fn discard_abandoned(
         &self,
         py: Python<'_>,
@@ -379,20 +357,14 @@ impl PyPool {
         })
     }
 
-    /// The pending call and the rows in flight will not be waited for: a reset may drop their
-    /// results.
     fn give_up(&self) {
         self.exclusive.look(State::give_up); // a thread that is in a call decides that itself
     }
 
-    /// Whether the last wait was abandoned and not continued; a thread that is in a call has not
-    /// abandoned it.
     fn has_abandoned(&self) -> bool {
         self.exclusive.look(|state| state.callbacks.has_abandoned).unwrap_or(false)
     }
 
-    /// Keeps what rows get with their next step for their next automatic reset, instead of what was
-    /// kept before; `None` keeps nothing.
     fn keep_next_resets(
         &self,
         py: Python<'_>,
@@ -406,14 +378,12 @@ impl PyPool {
         })
     }
 
-    /// The rows that get something kept for their next automatic reset with their next step.
     fn next_reset_rows(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.exclusive.with_pool(py, Call::Call, "next_reset", |state| {
             Ok(state.next_resets.keys().copied().collect())
         })
     }
 
-    /// Sends actions to rows; `None` means all of them.
     #[pyo3(signature = (actions, rows = None))]
     fn send(
         &self,
@@ -425,7 +395,6 @@ impl PyPool {
             .with_pool(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
     }
 
-    /// `send_reset` and `recv_resets` in one.
     fn reset_rows<'py>(
         &self,
         py: Python<'py>,
@@ -441,8 +410,6 @@ impl PyPool {
         })
     }
 
-    /// Sends resets to rows, with one message for each worker that has some of the rows; a `full`
-    /// reset names no rows.
     fn send_reset(
         &self,
         py: Python<'_>,
@@ -456,8 +423,6 @@ impl PyPool {
         })
     }
 
-    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos. `portion` is
-    /// the smallest and largest number of its rows; `None`: a whole one.
     #[pyo3(signature = (timeout = None, portion = None))]
     fn recv<'py>(
         &self,
@@ -470,8 +435,6 @@ impl PyPool {
         })
     }
 
-    /// The rows that are done as soon as there are some, each with its own info or exception. `None`
-    /// after a wake-up, a death or the time-out.
     #[pyo3(signature = (timeout = None))]
     fn recv_rows<'py>(
         &self,
@@ -481,8 +444,6 @@ impl PyPool {
         self.exclusive.with_pool(py, Call::Step, "recv", |state| state.receive_ready(py, timeout))
     }
 
-    /// Ends the present or next wait of `recv_rows`, from any thread. Nothing happens once the pool is
-    /// closed, or in a forked child.
     fn wake(&self, py: Python<'_>) {
         if self.exclusive.check(py).is_ok()
             && let Some(waker) = self.waker.upgrade()
@@ -491,29 +452,24 @@ impl PyPool {
         }
     }
 
-    /// The workers that died, or were never started, and were not replaced.
     fn dead_workers(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.exclusive.with_pool(py, Call::Call, "recv", |state| Ok(state.pool.dead_workers()))
     }
 
-    /// Takes the lost work of such a worker, whose process has ended.
     fn lost(&self, py: Python<'_>, worker: usize) -> PyResult<LostWork> {
         self.exclusive.with_pool(py, Call::Call, "recv", |state| Ok(state.lost(worker)))
     }
 
-    /// Lets a process that serves replace such a worker.
     fn resume(&self, py: Python<'_>, worker: usize, pid: u32, filled: Vec<usize>) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "recv", |state| state.resume(worker, pid, filled))
     }
 
-    /// Whether rows that were sent are received in the order of their sends, and not as they are done.
     fn receives_in_order(&self, py: Python<'_>) -> PyResult<bool> {
         self.exclusive.with_pool(py, Call::Call, "recv_order", |state| {
             Ok(state.pool.recv_order() == RecvOrder::Sent)
         })
     }
 
-    /// Sets this order for rows that are sent from now on.
     fn receive_in_order(&self, py: Python<'_>, sent: bool) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "recv_order", |state| {
             let order = if sent { RecvOrder::Sent } else { RecvOrder::Done };
@@ -522,8 +478,6 @@ impl PyPool {
         })
     }
 
-    /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
-    /// infos.
     #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
     fn recv_resets<'py>(
         &self,
@@ -535,7 +489,6 @@ impl PyPool {
             .with_pool(py, Call::Reset, calling, |state| state.receive_resets(py, timeout, calling))
     }
 
-    /// The rows that were sent and not received.
     fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.exclusive.with_pool(py, Call::Call, "in_flight", |state| {
             let all = state.callbacks.all_sent && state.pool.pending() == Some(Call::Step);
@@ -543,8 +496,6 @@ impl PyPool {
         })
     }
 
-    /// Counts the steps of episodes from now on, and gives batches the form of `EnvPool`: its names
-    /// of rows, and `float32` rewards.
     fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
         let mode = to_autoreset_mode(autoreset_mode)?;
         self.exclusive.with_pool(py, Call::Call, "count_episodes", |state| {
@@ -554,22 +505,18 @@ impl PyPool {
         })
     }
 
-    /// For each row, the steps of its episode.
     fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
         self.exclusive.with_pool(py, Call::Call, "elapsed", |state| {
             Ok(state.episodes.as_ref().map_or_else(Vec::new, |counted| counted.elapsed().to_vec()))
         })
     }
 
-    /// The rows without an episode.
     fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.exclusive.with_pool(py, Call::Call, "without_episode", |state| {
             Ok(state.episodes.as_ref().map_or_else(Vec::new, Episodes::without_episode))
         })
     }
 
-    /// Steps, ends and lack of the episode of each row, for `set_episodes`; `None` if episodes are not
-    /// counted.
     fn episodes(&self, py: Python<'_>) -> PyResult<Option<EpisodeColumns>> {
         self.exclusive.with_pool(py, Call::Call, "episodes", |state| {
             Ok(state.episodes.as_ref().map(|counted| {
@@ -579,7 +526,6 @@ impl PyPool {
         })
     }
 
-    /// Continues to count the episodes of `episodes`.
     fn set_episodes(
         &self,
         py: Python<'_>,
@@ -596,7 +542,6 @@ impl PyPool {
         })
     }
 
-    /// These rows were reset by a reset of all rows.
     fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = to_rows(rows)?;
         self.exclusive.with_pool(py, Call::Call, "begin_episodes", |state| {
@@ -608,7 +553,6 @@ impl PyPool {
         })
     }
 
-    /// The last results of these rows will not be seen.
     fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = to_rows(rows)?;
         self.exclusive.with_pool(py, Call::Call, "lose", |state| {
@@ -618,9 +562,6 @@ impl PyPool {
         })
     }
 
-    /// The rows whose results were dropped below a level since this number: the present number, the
-    /// rows, and for each of them whether it was a reset and whether it ended an episode. `None` if
-    /// nothing was.
     fn dropped(&self, since: u64, level: u32) -> Option<Dropped> {
         let (number, dropped) =
             self.exclusive.look(|state| state.pool.dropped_since(since, level))?;
@@ -632,25 +573,20 @@ impl PyPool {
         Some((number, rows, resets, dropped.iter().map(|dropped| dropped.over).collect()))
     }
 
-    /// Notes that results of rows are dropped by a follower of this level.
     fn drop_rows(&self, rows: Vec<usize>, resets: Vec<bool>, over: Vec<bool>, level: u32) {
-        let flags = resets.into_iter().zip(over);
-        let dropped = rows.into_iter().zip(flags);
+        let dropped = rows.into_iter().zip(resets.into_iter().zip(over));
         let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
         self.exclusive.look(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
     }
 
-    /// The rows whose episode is over, as far as results were received.
     fn rows_over(&self) -> Vec<usize> {
         self.exclusive.look(|state| state.pool.rows_over()).unwrap_or_default()
     }
 
-    /// Takes a rollout of `steps` steps; `record` records it.
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         self.exclusive.with_pool(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
     }
 
-    /// Records the next batches in a rollout, and returns its arrays.
     fn record<'py>(
         &self,
         py: Python<'py>,
@@ -659,7 +595,6 @@ impl PyPool {
         self.exclusive.with_pool(py, Call::Call, "rollout", |state| state.record(rollout))
     }
 
-    /// Ends a recording.
     fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "end_rollout", |state| {
             state.pool.stop_recording();
@@ -667,26 +602,22 @@ impl PyPool {
         })
     }
 
-    /// Number of steps recorded so far.
     fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         self.exclusive
             .with_pool(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
     }
 
-    /// Number of slabs that are backed by memory.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.exclusive
             .with_pool(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
-    /// Steps and resets that have begun so far.
     fn begun(&self, py: Python<'_>) -> PyResult<u64> {
         // Without exclusive access, as `stats`.
         self.exclusive.check(py)?;
         Ok(self.meter.upgrade().ok_or_else(|| self.exclusive.closed(py))?.begun())
     }
 
-    /// The counters so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Without exclusive access: a caller wants to see what another thread is waiting for.
         self.exclusive.check(py)?;
@@ -694,7 +625,6 @@ impl PyPool {
         to_dict(py, &meter.read())
     }
 
-    /// Makes the arrays private that a forked child sees.
     fn make_private(&self) -> PyResult<()> {
         // Without exclusive access: a thread that was in a call at the fork never leaves it in
         // the child.
@@ -702,19 +632,15 @@ impl PyPool {
         sharing.map_or(Ok(()), |sharing| sharing.make_private()).map_err(to_py_err)
     }
 
-    /// Frees, in a forked child, what the pool holds.
     fn abandon(&self) {
         self.exclusive.drop_in_child();
     }
 
-    /// Ends the workers; returns those that did not end by themselves within `grace` seconds. `None`:
-    /// this thread is in a call, which ends them when it returns, and then calls `after`.
     #[pyo3(signature = (grace, after = None))]
     fn close(&self, py: Python<'_>, grace: f64, after: Option<Py<PyAny>>) -> Option<Vec<usize>> {
         self.exclusive.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
     }
 
-    /// Tells the garbage collector which objects the pool keeps.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.exclusive.visit(|state| state.traverse(&visit)).unwrap_or(Ok(()))
     }

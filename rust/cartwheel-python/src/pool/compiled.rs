@@ -28,8 +28,7 @@ const TOKEN: usize = 8;
 
 /// Seeds: argument 0 of a reset of all rows; none if the random numbers continue.
 fn seeds(frame: &Frame<'_>) -> Result<Vec<u128>, Refused> {
-    let given = fixed(frame, 0, DType::U32, &[None, Some(SEED_WORDS)])?;
-    let mut halves = words(given.bytes);
+    let mut halves = words(fixed(frame, 0, DType::U32, &[None, Some(SEED_WORDS)])?.bytes);
     let mut seeds = Vec::new();
     while let (Some(low), Some(high)) = (halves.next(), halves.next()) {
         if high & SIGN != 0 {

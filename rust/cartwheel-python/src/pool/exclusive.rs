@@ -363,7 +363,6 @@ impl Exclusive {
     }
 }
 
-/// The message of a panic.
 fn message_of(panic: &(dyn Any + Send)) -> String {
     panic_message(panic).unwrap_or("it has no message").to_owned()
 }

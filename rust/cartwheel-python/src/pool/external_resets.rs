@@ -102,8 +102,7 @@ impl State {
         let native = native.get();
         let BegunRows { rows, known_as, streams } = begun;
         let streams = Bound::new(py, PyRowStreams::new(streams))?;
-        let arguments = (&rows, known_as, &streams);
-        let value = function.callable.bind(py).call1(arguments)?;
+        let value = function.callable.bind(py).call1((&rows, known_as, &streams))?;
         if value.is_none() {
             return Ok(());
         }

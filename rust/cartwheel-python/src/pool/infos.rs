@@ -201,7 +201,6 @@ impl Infos {
     }
 }
 
-/// The info of a record.
 pub(super) fn info_of<'py>(
     py: Python<'py>,
     record: Record,

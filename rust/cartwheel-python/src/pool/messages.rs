@@ -67,7 +67,6 @@ impl OutgoingMessages {
         visit.call(&self.last)
     }
 
-    /// Queues a message for a worker.
     pub(super) fn queue(&mut self, worker: usize, message: &Bound<'_, PyAny>) -> PyResult<()> {
         let channel = self.channels.bind(message.py()).get_item(worker)?;
         self.has_unsent = true;

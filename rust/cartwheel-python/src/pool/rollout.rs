@@ -24,8 +24,7 @@ impl State {
                 "a rollout needs observations of fixed shape; this space has parts without one",
             ));
         }
-        let recorded = self.pool.new_rollout(steps).map_err(explain)?;
-        Ok(PyRolloutSlab::new(recorded))
+        Ok(PyRolloutSlab::new(self.pool.new_rollout(steps).map_err(explain)?))
     }
 
     /// Records the next batches in a rollout, and returns its arrays.

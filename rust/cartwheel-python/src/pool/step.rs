@@ -94,8 +94,7 @@ impl State {
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.send_steps(py, actions, rows, "step")?;
-        let call = rows.is_none().then_some(Call::Step);
-        self.receive(py, call, None, self.timeout, "step")
+        self.receive(py, rows.is_none().then_some(Call::Step), None, self.timeout, "step")
     }
 
     /// `step_async` and `step_wait_by_row` in one.

@@ -47,8 +47,7 @@ impl BuiltWorkers {
         }
         let parts = shard.cast::<PyShardParts>()?.get();
         let workers = if inline {
-            let token = memory.worker_token(0)?;
-            Workers::Inline(token, Box::new(parts.build(shard.py())?))
+            Workers::Inline(memory.worker_token(0)?, Box::new(parts.build(shard.py())?))
         } else if pids.is_empty() {
             Workers::Threads
         } else {

@@ -50,7 +50,6 @@ impl<'py, T: Number> Input<'py, T> {
 }
 
 impl<'py> Input<'py, u8> {
-    /// Borrows an array of flags.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         Borrowed::flags(what, array, 2).map(Self)
     }

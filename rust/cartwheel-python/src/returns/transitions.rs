@@ -33,7 +33,6 @@ pub(crate) struct Borrowed<'py, F: Number> {
     num_threads: Option<NonZero<usize>>,
 }
 
-/// The two flags, borrowed.
 pub(crate) struct BorrowedFlags<'py> {
     terminated: Input<'py, u8>,
     truncated: Input<'py, u8>,

@@ -27,7 +27,6 @@ pub(crate) enum Actions<'py> {
     Pickled(Bound<'py, PyList>),
 }
 
-/// The actions of one leaf.
 #[derive(Debug)]
 pub(crate) enum LeafActions<'py> {
     Array(Bound<'py, PyAny>),
@@ -143,8 +142,7 @@ impl<'py> LeafActions<'py> {
             }
             ActionTag::Array(dtype) => {
                 let fill = |buffer: &mut [u8]| area.load(number, tag, rows.clone(), buffer);
-                let count = Some(rows.len());
-                Ok(Self::Array(filled(py, dtype, count, &leaf.shape, fill)?))
+                Ok(Self::Array(filled(py, dtype, Some(rows.len()), &leaf.shape, fill)?))
             }
         }
     }

@@ -20,7 +20,6 @@ use crate::known::intern;
 use crate::native::stream::to_seed;
 use crate::worker::rows::PyRows;
 
-/// The request of a task for one row.
 #[derive(Debug)]
 pub(super) enum RowRequest<'py> {
     /// One step, with the reset that the mode requires.

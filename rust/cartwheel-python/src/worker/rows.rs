@@ -156,8 +156,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
         let result = env.call_method(intern!(py, "reset"), (), keywords);
-        let result = self.come_back(result)?;
-        let parts = as_parts(result, "reset", &["observation", "info"])?;
+        let parts = as_parts(self.come_back(result)?, "reset", &["observation", "info"])?;
         self.hold(row, parts.get_item(0)?, parts.get_item(1)?);
         self.held[row].resets += 1;
         Ok(())
@@ -223,7 +222,6 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.held[row].info = None;
     }
 
-    /// Writes an observation to its row of the batch.
     fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
         let place = self.place(row);
         let mut writer = ObservationWriter {
@@ -238,7 +236,6 @@ impl<'py> PyRows<'_, '_, 'py> {
         writer.write(&self.tree.root, observation)
     }
 
-    /// The place of a row in the batch.
     fn place(&self, row: usize) -> usize {
         let slab = self.slab.as_ref().expect("rows are written when they have places");
         slab.rows().start + row - self.span.start
@@ -285,8 +282,7 @@ impl<'py> PyRows<'_, '_, 'py> {
             let Transition { reward, terminated, truncated } = *last;
             (&held.fresh, reward, terminated, truncated, held.rewards.clone(), &held.info)
         });
-        let arguments = (row, &held.shown, ended);
-        self.worker.call_method1(intern!(self.py, "retire"), arguments)?;
+        self.worker.call_method1(intern!(self.py, "retire"), (row, &held.shown, ended))?;
         Ok(())
     }
 

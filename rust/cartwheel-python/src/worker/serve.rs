@@ -16,7 +16,6 @@ use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
 
-/// The parts of a shard; documented in the stub.
 #[pyclass(frozen, name = "Shard", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyShardParts {
@@ -71,7 +70,6 @@ impl PyShardParts {
         })
     }
 
-    /// Tells the garbage collector which objects it keeps.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.worker)?;
         visit.call(&self.observations)?;
@@ -107,13 +105,11 @@ impl PyShardParts {
         PyShard::new(worker, observations, actions, autoreset, foreign, form, lost)
     }
 
-    /// Whether over rows are refused.
     pub(crate) fn refuses_over(&self) -> bool {
         self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
     }
 }
 
-/// Serves worker `index` until the pool closes it; documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (memory, index, shard, *, spin))]
 pub(crate) fn serve(

@@ -354,8 +354,7 @@ impl PyShard {
     /// Announces infos that do not fit into shared memory.
     fn announce_rest(&mut self, py: Python<'_>) {
         let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
-        let stream = PyBytes::new(py, self.writer.stream());
-        let packed = worker.call_method1(name, (stream,));
+        let packed = worker.call_method1(name, (PyBytes::new(py, self.writer.stream()),));
         let packed = packed.or_else(|_| worker.call_method1(name, (py.None(),))); // they are lost
         self.announce(py, packed, |shard| &shard.unpackable.1);
     }

@@ -8,6 +8,7 @@
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::platform::with_standard_floats;
+use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished, Running, StepResults};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,7 +65,7 @@ impl PyEpisodeMetrics {
         let metrics = &*metrics;
         let running = &metrics.running;
         let mask = with_standard_floats(|| new.fill(&values, running, rows))?;
-        add_reports(&values, metrics, rows, shown)?;
+        add_reports(&values, metrics, shown, |of_rows| flags(py, rows, of_rows))?;
         let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
         with_standard_floats(|| fill_ended(&finals, metrics, count, shown))?;
         let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
@@ -131,7 +132,6 @@ impl PyEpisodeMetrics {
         shown
     }
 
-    /// Whether success is shown, and failure.
     #[getter]
     fn shown(&self, py: Python<'_>) -> (bool, bool) {
         self.counted.lock(py).shown
@@ -142,7 +142,6 @@ impl PyEpisodeMetrics {
         self.counted.lock(py).shown = shown;
     }
 
-    /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
         let (next_id, (mut episodes, dropped)) = {
             let archive = &mut self.counted.lock(py).metrics.archive;
@@ -151,7 +150,6 @@ impl PyEpisodeMetrics {
         Ok((columns(py, episodes.make_contiguous(), next_id)?, dropped))
     }
 
-    /// The means over the window.
     fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {
         let counted = self.counted.lock(py);
         with_standard_floats(|| counted.metrics.archive.means())
@@ -214,7 +212,6 @@ fn given_seeds(seeds: Option<&Bound<'_, PyAny>>, places: usize) -> PyResult<Opti
     Err(PyValueError::new_err(text))
 }
 
-/// Python's names of the flags.
 fn flag_names(py: Python<'_>) -> [&Bound<'_, PyString>; 4] {
     [
         intern!(py, "success_once"),
@@ -246,10 +243,6 @@ impl<'py> NewValues<'py> {
     }
 
     /// Writes them, puts the values into a dictionary, and returns the mask.
-    ///
-    /// # Panics
-    ///
-    /// When they are of another number of places.
     fn fill(
         mut self,
         values: &Bound<'py, PyDict>,
@@ -288,25 +281,24 @@ impl<'py> NewValues<'py> {
     }
 }
 
-/// Adds the reports of all places to their values; `shown` says which.
-fn add_reports(
-    values: &Bound<'_, PyDict>,
+/// Adds the reports that are shown, of which `array` makes arrays, to the values of the same places.
+fn add_reports<'py>(
+    values: &Bound<'py, PyDict>,
     metrics: &EpisodeMetrics,
-    rows: Option<&[usize]>,
     shown: (bool, bool),
+    array: impl Fn(&[u8]) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
-    let py = values.py();
-    let names = flag_names(py);
+    let names = flag_names(values.py());
     for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
-            values.set_item(names[2 * at], flags(py, rows, reports.once())?)?;
-            values.set_item(names[2 * at + 1], flags(py, rows, reports.at_end())?)?;
+            values.set_item(names[2 * at], array(reports.once())?)?;
+            values.set_item(names[2 * at + 1], array(reports.at_end())?)?;
         }
     }
     Ok(())
 }
 
-/// The same for the places at which an episode ended, with zeros at the others.
+/// Adds the values of the places at which an episode ended, with zeros at the others.
 fn fill_ended(
     values: &Bound<'_, PyDict>,
     metrics: &EpisodeMetrics,
@@ -315,20 +307,13 @@ fn fill_ended(
 ) -> PyResult<()> {
     let (py, running) = (values.py(), &metrics.running);
     let (ended, returns) = (running.ended(), running.returns());
-    let returns = sparse(py, places, ended, |row| returns[row])?;
+    let returns = sparse(py, DType::F64, places, ended, |row| returns[row].to_ne_bytes())?;
     values.set_item(intern!(py, "return"), returns)?;
-    let lengths = sparse(py, places, ended, |row| running.length(row))?;
+    let lengths = sparse(py, DType::I64, places, ended, |row| running.length(row).to_ne_bytes())?;
     values.set_item(intern!(py, "episode_len"), lengths)?;
-    let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
-    values.set_item(intern!(py, "reward"), rewards)?;
-    let names = flag_names(py);
-    for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
-        if shown {
-            let once = sparse_flags(py, places, ended, |row| reports.once()[row])?;
-            values.set_item(names[2 * at], once)?;
-            let at_end = sparse_flags(py, places, ended, |row| reports.at_end()[row])?;
-            values.set_item(names[2 * at + 1], at_end)?;
-        }
-    }
-    Ok(())
+    let mean = |row| running.mean_reward(row).to_ne_bytes();
+    values.set_item(intern!(py, "reward"), sparse(py, DType::F64, places, ended, mean)?)?;
+    add_reports(values, metrics, shown, |of_rows| {
+        sparse_flags(py, places, ended, |row| of_rows[row])
+    })
 }

@@ -72,8 +72,7 @@ impl PyFrameStack {
         };
         // SAFETY: `fill` runs `advance`, which writes every byte (invariant 1), or returns no array.
         let shown = unsafe { blocks.written(py, self.dtype, count, &self.stack, fill) }?;
-        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
-        Ok((shown, last))
+        Ok((shown, last.transpose()?.unwrap_or_else(|| py.None().into_bound(py))))
     }
 }
 

@@ -5,7 +5,7 @@ use cartwheel_kernels::wrappers::{At, EndedPlaces, Places, StepResults, existing
 use pyo3::prelude::*;
 
 use super::column::{Column, RowValues, no_such_row, numbers};
-use crate::array::{Number, filled};
+use crate::array::filled;
 
 /// Buffers for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
@@ -41,8 +41,7 @@ impl<'py> PlaceColumns<'py> {
     ) -> PyResult<Self> {
         let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
         let rows = rows.map(existing).transpose()?;
-        let count = rows.as_ref().map_or(num_envs, Vec::len);
-        let kinds = Column::kinds(kinds, count)?;
+        let kinds = Column::kinds(kinds, rows.as_ref().map_or(num_envs, Vec::len))?;
         Ok(Self { num_envs, rows, kinds })
     }
 
@@ -134,35 +133,18 @@ impl<'py> EndedColumns<'py> {
     }
 }
 
-/// A number of 8 bytes.
-pub(super) trait EightBytes: Number {
-    /// Its bytes.
-    fn bytes(self) -> [u8; 8];
-}
-
-impl EightBytes for f64 {
-    fn bytes(self) -> [u8; 8] {
-        self.to_ne_bytes()
-    }
-}
-
-impl EightBytes for i64 {
-    fn bytes(self) -> [u8; 8] {
-        self.to_ne_bytes()
-    }
-}
-
 /// A new array with numbers at the places where episodes ended, and zeros elsewhere.
-pub(super) fn sparse<'py, T: EightBytes>(
+pub(super) fn sparse<'py>(
     py: Python<'py>,
+    dtype: DType,
     places: usize,
     ended: &[At],
-    number: impl Fn(usize) -> T,
+    number: impl Fn(usize) -> [u8; 8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, T::DTYPE, Some(places), &[], |buffer| {
+    filled(py, dtype, Some(places), &[], |buffer| {
         let buffer = buffer.as_chunks_mut().0;
         for at in ended {
-            buffer[at.place] = number(at.row).bytes();
+            buffer[at.place] = number(at.row);
         }
     })
 }

@@ -76,14 +76,11 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let mut new = Unwritten::alone(py, &mut Blocks::default(), columns.len())?;
-        {
-            let RewardNormalizerState { normalizer, received } = &mut *self.state.lock(py);
-            let results = received.receive(&columns);
-            with_standard_floats(|| normalizer.normalize(&results, new.room()));
-        }
-        // SAFETY: `normalize` wrote every number (invariant 1).
-        Ok(unsafe { new.written() }.into_shown().0)
+        let new = Unwritten::alone(py, &mut Blocks::default(), columns.len())?;
+        let mut received = std::mem::take(&mut self.state.lock(py).received);
+        let rewards = self.normalized(py, &received.receive(&columns), new);
+        self.state.lock(py).received = received; // its memory is used again
+        Ok(rewards.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {

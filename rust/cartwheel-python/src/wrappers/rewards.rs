@@ -23,11 +23,6 @@ impl<'py> Rewards<'py> {
         Ok(())
     }
 
-    /// The numbers.
-    ///
-    /// # Panics
-    ///
-    /// When they were not [`read`](Self::read).
     pub(super) fn numbers(&self) -> &[f64] {
         match self {
             Self::Given(_, numbers) => numbers.as_ref().expect("read before").cells(),

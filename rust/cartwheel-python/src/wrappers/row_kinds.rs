@@ -60,7 +60,6 @@ impl PyRowKinds {
         Ok(Self { num_envs, changes: AtomicU64::new(0), state })
     }
 
-    /// A wrapper that shares these has another attribute, or another method.
     fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }

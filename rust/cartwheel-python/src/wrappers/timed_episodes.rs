@@ -88,7 +88,6 @@ impl PyTimedEpisodes {
         has_report.then(report).transpose()
     }
 
-    /// The numbers of complete episodes and of dropped ones.
     #[getter]
     fn counts(&self, py: Python<'_>) -> (u64, u64) {
         self.counted.lock(py).episodes.counts
@@ -109,7 +108,6 @@ impl PyTimedEpisodes {
         self.counted.lock(py).episodes.updates = updates;
     }
 
-    /// Returns, lengths and seconds of the last complete episodes that were not taken.
     fn take_recent<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyList>; 3]> {
         let recent = self.counted.lock(py).episodes.take_recent();
         Ok([
@@ -119,7 +117,6 @@ impl PyTimedEpisodes {
         ])
     }
 
-    /// Returns and lengths of the running episodes.
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let counted = self.counted.lock(py);
         let running = &counted.episodes.running;

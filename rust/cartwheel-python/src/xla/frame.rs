@@ -162,11 +162,6 @@ impl<'a> Frame<'a> {
         self.arrays.len() - self.num_arguments
     }
 
-    /// An argument.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer arguments.
     pub(crate) fn argument(&self, at: usize) -> Argument<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[..self.num_arguments][at];
         let bytes = if bytes == 0 {
@@ -179,11 +174,6 @@ impl<'a> Frame<'a> {
         Argument { dtype, dims, bytes }
     }
 
-    /// A result.
-    ///
-    /// # Panics
-    ///
-    /// When there are fewer results.
     pub(crate) fn result(&mut self, at: usize) -> ResultBuffer<'_> {
         let Array { dtype, dims, data, bytes } = self.arrays[self.num_arguments + at];
         let bytes = if bytes == 0 {

@@ -116,7 +116,6 @@ unsafe impl<C: Cell, const N: usize> Cell for [C; N] {
     const ANY_BITS: bool = C::ANY_BITS;
 }
 
-/// The bytes of cells.
 pub(crate) fn bytes_of<C: Cell>(cells: &[C]) -> &[u8] {
     // SAFETY: a cell is elements without padding (invariant 1), so all its bytes are initialized;
     // the slice borrows them.

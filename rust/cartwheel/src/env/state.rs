@@ -55,8 +55,7 @@ impl State for usize {
     }
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        let number = u64::load(state)?;
-        Self::try_from(number).map_err(Failure::from)
+        Self::try_from(u64::load(state)?).map_err(Failure::from)
     }
 }
 
@@ -66,8 +65,7 @@ impl State for isize {
     }
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        let number = i64::load(state)?;
-        Self::try_from(number).map_err(Failure::from)
+        Self::try_from(i64::load(state)?).map_err(Failure::from)
     }
 }
 

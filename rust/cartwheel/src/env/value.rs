@@ -136,14 +136,11 @@ impl ParameterValue {
             Self::Float(float) => writer.float(*float),
             Self::Float32(float) => writer.scalar(DType::F32, &float.to_ne_bytes()),
             Self::Text(text) => writer.text(text),
-            Self::List(parts) => {
-                writer.list(parts.len());
-                for part in parts {
-                    part.write(writer);
+            Self::List(parts) | Self::Tuple(parts) => {
+                match self {
+                    Self::Tuple(_) => writer.tuple(parts.len()),
+                    _ => writer.list(parts.len()),
                 }
-            }
-            Self::Tuple(parts) => {
-                writer.tuple(parts.len());
                 for part in parts {
                     part.write(writer);
                 }

@@ -1,5 +1,5 @@
-//! The functions of a table: each turns the ABI's pointers into Rust's types, calls the type's
-//! code guarded, and turns the result into a code and a text.
+//! The functions of a table, by their names in `cartwheel_abi::Env`: each turns the ABI's pointers into
+//! Rust's types, calls the type's code guarded, and turns the result into a code and a text.
 //!
 //! # Invariants
 //!
@@ -57,6 +57,22 @@ unsafe fn answer(result: Result<(), Refusal>, error: *mut abi::Sink) -> u32 {
     }
 }
 
+/// The address of what was made; null, and a refusal is written to `error`.
+///
+/// # Safety
+///
+/// Invariant 1.
+unsafe fn made<T>(made: Result<*mut T, Refusal>, error: *mut abi::Sink) -> *mut c_void {
+    match made {
+        Ok(made) => made.cast(),
+        Err(refusal) => {
+            // SAFETY: the host's sink (invariant 1).
+            unsafe { refuse(&refusal, error) };
+            null_mut()
+        }
+    }
+}
+
 /// Calls `call` with a row, guarded.
 ///
 /// # Safety
@@ -75,13 +91,11 @@ unsafe fn with_row<E: Env>(
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
 }
 
-/// `cartwheel_abi::Env::option_names`.
 pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
     unsafe { write_options::<E::Options>(names) }
 }
 
-/// `cartwheel_abi::Env::reset_option_names`.
 pub(super) unsafe extern "C" fn reset_option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
     unsafe { write_options::<E::ResetOptions>(names) }
@@ -107,7 +121,6 @@ unsafe fn write_options<T: EnvOptions>(names: *mut abi::Sink) {
     }
 }
 
-/// `cartwheel_abi::Env::kind_new`.
 pub(super) unsafe extern "C" fn kind_new<E: Env>(
     options: *const u8,
     len: usize,
@@ -116,14 +129,9 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
     watch_panics();
-    match guarded(|| TypedKind::<E>::new(options)) {
-        Ok(kind) => Arc::into_raw(Arc::new(kind)).cast_mut().cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let kind = guarded(|| TypedKind::<E>::new(options));
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(kind.map(|kind| Arc::into_raw(Arc::new(kind)).cast_mut()), error) }
 }
 
 /// A kind with options of Rust, as [`kind_new`] makes it from JSON.
@@ -147,7 +155,6 @@ pub(crate) fn kind_of<E: Env>(
     }
 }
 
-/// `cartwheel_abi::Env::kind_free`.
 pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     // SAFETY: made by `kind_new`, and not freed (invariant 1).
     let kind = unsafe { Arc::from_raw(kind.cast_const().cast::<TypedKind<E>>()) };
@@ -155,7 +162,6 @@ pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     guarded_drop(kind);
 }
 
-/// A description of nothing.
 const NOTHING: abi::Description = abi::Description {
     struct_size: 0,
     observation: null(),
@@ -171,7 +177,6 @@ const NOTHING: abi::Description = abi::Description {
     num_agents: 0,
 };
 
-/// `cartwheel_abi::Env::kind_describe`.
 pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     kind: *const c_void,
     description: *mut abi::Description,
@@ -187,7 +192,6 @@ pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     unsafe { (&raw const filled).cast::<u8>().copy_to_nonoverlapping(description.cast(), bytes) };
 }
 
-/// `cartwheel_abi::Env::rows_new`.
 pub(super) unsafe extern "C" fn rows_new<E: Env>(
     kind: *const c_void,
     count: usize,
@@ -199,17 +203,11 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     // SAFETY: this is the count that was just added.
     let kind = unsafe { Arc::from_raw(kind) };
     let _printing = printing(kind.prints_panics);
-    match TypedRows::<E>::new(kind, count) {
-        Ok(rows) => Box::into_raw(Box::new(rows)).cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let rows = TypedRows::<E>::new(kind, count);
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(rows.map(|rows| Box::into_raw(Box::new(rows))), error) }
 }
 
-/// `cartwheel_abi::Env::rows_free`.
 pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     // SAFETY: made by `rows_new`, and not freed (invariant 1).
     let rows = unsafe { Box::from_raw(rows.cast::<TypedRows<E>>()) };
@@ -217,7 +215,6 @@ pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     guarded_drop(rows);
 }
 
-/// `cartwheel_abi::Env::run`.
 pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::Batch) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
     let rows = unsafe { &mut *rows.cast::<TypedRows<E>>() };
@@ -252,7 +249,6 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     unsafe { refuse(&refusal, host.error) }
 }
 
-/// `cartwheel_abi::Env::reset_options_new`.
 pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
     _: *const c_void,
     options: *const u8,
@@ -261,14 +257,9 @@ pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
 ) -> *mut c_void {
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
-    match guarded(|| parse::<E::ResetOptions>(text(options)?)) {
-        Ok(options) => Box::into_raw(Box::new(options)).cast(),
-        Err(refusal) => {
-            // SAFETY: the host's sink (invariant 1).
-            unsafe { refuse(&refusal, error) };
-            null_mut()
-        }
-    }
+    let options = guarded(|| parse::<E::ResetOptions>(text(options)?));
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { made(options.map(|options| Box::into_raw(Box::new(options))), error) }
 }
 
 /// Options of a reset, as [`reset_options_new`] makes them from JSON.
@@ -277,13 +268,11 @@ pub(crate) fn reset_options_of<E: Env>(options: E::ResetOptions) -> NonNull<c_vo
     NonNull::from(Box::leak(Box::new(options))).cast()
 }
 
-/// `cartwheel_abi::Env::reset_options_free`.
 pub(super) unsafe extern "C" fn reset_options_free<E: Env>(options: *mut c_void) {
     // SAFETY: made by `reset_options_new`, and not freed (invariant 1).
     guarded_drop(unsafe { Box::from_raw(options.cast::<E::ResetOptions>()) });
 }
 
-/// `cartwheel_abi::Env::row_replace`.
 pub(super) unsafe extern "C" fn row_replace<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -296,7 +285,6 @@ pub(super) unsafe extern "C" fn row_replace<E: Env>(
     unsafe { answer(rows.replace(row), error) }
 }
 
-/// The name of a parameter.
 fn name_of<E: Env>(parameter: usize) -> Result<&'static str, Error> {
     let name = E::parameters().get(parameter).copied();
     name.ok_or_else(|| Error::BadParameter(format!("there is no parameter number {parameter}")))
@@ -307,7 +295,6 @@ fn missing(name: &str) -> Error {
     Error::BadParameter(format!("`Env::parameters` names {name:?}, which is not there"))
 }
 
-/// `cartwheel_abi::Env::parameter_get`.
 pub(super) unsafe extern "C" fn parameter_get<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -327,7 +314,6 @@ pub(super) unsafe extern "C" fn parameter_get<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::parameter_set`.
 pub(super) unsafe extern "C" fn parameter_set<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -357,7 +343,6 @@ pub(super) unsafe extern "C" fn parameter_set<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_save`.
 pub(super) unsafe extern "C" fn row_save<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -375,7 +360,6 @@ pub(super) unsafe extern "C" fn row_save<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_load`.
 pub(super) unsafe extern "C" fn row_load<E: Env>(
     rows: *mut c_void,
     row: usize,
@@ -394,7 +378,6 @@ pub(super) unsafe extern "C" fn row_load<E: Env>(
     unsafe { with_row(rows, row, error, call) }
 }
 
-/// `cartwheel_abi::Env::row_render`.
 pub(super) unsafe extern "C" fn row_render<E: Env>(
     rows: *mut c_void,
     row: usize,

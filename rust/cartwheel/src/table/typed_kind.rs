@@ -107,7 +107,6 @@ fn pointers(names: &[Vec<u8>]) -> Vec<*const c_char> {
     names.iter().map(|name| name.as_ptr().cast()).collect()
 }
 
-/// JSON as text.
 pub(super) fn text(json: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(json).map_err(Error::bad_options)
 }

@@ -54,8 +54,7 @@ impl<E: Env> TypedRows<E> {
         let mut rows = Self { kind, envs: Vec::with_capacity(count), options, ahead };
         guarded(|| {
             for _ in 0..count {
-                let env = rows.kind.make()?;
-                rows.envs.push(env);
+                rows.envs.push(rows.kind.make()?);
             }
             Ok::<_, cartwheel_core::Error>(())
         })?;

@@ -4,7 +4,7 @@ use super::STEPS;
 use super::error::{Finding, fail};
 use super::life::{Screen, info_of, saved};
 use super::subject::Subject;
-use crate::env::{Arrays, Block, Env, View};
+use crate::env::{Block, Env, View};
 use crate::{Rng, Transition};
 
 const REMEDY: &str = "`step_block` must do what `step` does, to the last bit: the same arithmetic in the \
@@ -29,6 +29,10 @@ fn bits(transition: &Transition) -> (u64, bool, bool) {
     (transition.reward.to_bits(), transition.terminated, transition.truncated)
 }
 
+fn reset<E: Env>(env: &mut E, rng: &mut Rng) -> Result<(), Finding> {
+    env.reset(rng, &E::ResetOptions::default()).or_else(|failure| fail(failure, REMEDY))
+}
+
 /// Blocks of every size, in which some rows do not run.
 pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     if E::BLOCK == 1 {
@@ -38,22 +42,14 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
         let made = || (0..rows).map(|_| subject.make()).collect::<Result<Vec<E>, _>>();
         let (mut alone, mut together) = (made()?, made()?);
         let mut rngs: Vec<Rng> = (0..rows as u64).map(Rng::from_seed).collect();
-        let options = E::ResetOptions::default();
         let mut both = rngs.clone();
         for row in 0..rows {
-            for (env, rng) in
-                [(&mut alone[row], &mut rngs[row]), (&mut together[row], &mut both[row])]
-            {
-                env.reset(rng, &options).or_else(|failure| fail(failure, REMEDY))?;
-            }
+            reset(&mut alone[row], &mut rngs[row])?;
+            reset(&mut together[row], &mut both[row])?;
         }
         let (mut screen, mut choice) = (Screen::new(subject), Rng::from_seed(rows as u64));
         for at in 0..STEPS {
-            let leaves = subject.spaces.action.leaves();
-            let mut actions = Arrays::new(leaves.clone(), rows);
-            for leaf in 0..leaves.len() {
-                actions.store(leaf, &subject.spaces.action.sample(leaf, rows, &mut choice));
-            }
+            let actions = subject.sample(rows, &mut choice);
             let actions = actions.rows(E::Action::rows);
             let runs = |row: usize| at % 3 != 1 || !(row + at).is_multiple_of(4);
             let running: Vec<bool> = (0..rows).map(runs).collect();
@@ -103,11 +99,8 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 if running[row]
                     && transitions[row].is_some_and(|end| end.terminated || end.truncated)
                 {
-                    for (env, rng) in
-                        [(&mut alone[row], &mut rngs[row]), (&mut together[row], &mut both[row])]
-                    {
-                        env.reset(rng, &options).or_else(|failure| fail(failure, REMEDY))?;
-                    }
+                    reset(&mut alone[row], &mut rngs[row])?;
+                    reset(&mut together[row], &mut both[row])?;
                 }
             }
         }

@@ -126,8 +126,7 @@ impl<E: Env> Screen<E> {
     /// The bytes of the observation, written over `pattern`.
     pub(super) fn observed(&mut self, env: &E, pattern: u8) -> Vec<u8> {
         for leaf in 0..self.0.leaves() {
-            let length = self.0.bytes(leaf).len();
-            self.0.store(leaf, &vec![pattern; length]);
+            self.0.store(leaf, &vec![pattern; self.0.bytes(leaf).len()]);
         }
         {
             let mut rows = self.0.rows_mut(E::Observation::rows_mut);

@@ -57,16 +57,20 @@ impl<E: Env> Subject<E> {
 
     /// The actions of the row with this seed, one for each step.
     pub(super) fn actions(&self, seed: u64) -> Arrays {
+        self.sample(STEPS, &mut Rng::from_seed(seed ^ 0x5eed))
+    }
+
+    /// Random actions.
+    pub(super) fn sample(&self, count: usize, rng: &mut Rng) -> Arrays {
         let leaves = self.spaces.action.leaves();
-        let mut actions = Arrays::new(leaves.clone(), STEPS);
-        let mut rng = Rng::from_seed(seed ^ 0x5eed);
+        let mut actions = Arrays::new(leaves.clone(), count);
         for leaf in 0..leaves.len() {
-            actions.store(leaf, &self.spaces.action.sample(leaf, STEPS, &mut rng));
+            actions.store(leaf, &self.spaces.action.sample(leaf, count, rng));
         }
         actions
     }
 
-    /// The same, as owned values.
+    /// Those of [`Subject::actions`], as owned values.
     pub(super) fn owned_actions(&self, seed: u64) -> Vec<<E::Action as View>::Owned> {
         let actions = self.actions(seed);
         let rows = actions.rows(E::Action::rows);

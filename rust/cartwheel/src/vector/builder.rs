@@ -41,12 +41,6 @@ pub struct Builder<E: Env> {
 impl<E: Env> VectorEnv<E> {
     /// Settings of `rows` environments, with defaults; [`Builder::build`] makes them.
     pub fn builder(rows: usize) -> Builder<E> {
-        Builder::new(rows)
-    }
-}
-
-impl<E: Env> Builder<E> {
-    pub(super) fn new(rows: usize) -> Self {
         let settings = ShardSettings {
             autoreset: AutoresetMode::NextStep,
             on_done: OnDone::Raise,
@@ -57,7 +51,7 @@ impl<E: Env> Builder<E> {
             has_external_rewards: false,
             external_resets: None,
         };
-        Self {
+        Builder {
             rows,
             options: E::Options::default(),
             threads: 1,
@@ -67,7 +61,9 @@ impl<E: Env> Builder<E> {
             prints_panics: false,
         }
     }
+}
 
+impl<E: Env> Builder<E> {
     /// Options of the environments.
     #[must_use]
     pub fn options(mut self, options: E::Options) -> Self {

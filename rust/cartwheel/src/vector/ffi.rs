@@ -50,7 +50,6 @@ pub(crate) fn kind<E: Env>(
     Ok(unsafe { EnvKind::from_made(&table, text, made) }?)
 }
 
-/// Options of resets of an `E`, whose kind is `kind`.
 pub(super) fn reset_options<E: Env>(kind: &Arc<EnvKind>, options: E::ResetOptions) -> ResetOptions {
     assert_eq!(kind.table().id(), std::any::type_name::<E>(), "the kind is that of the type");
     // SAFETY: the kind was made for the same environment, by `kind` (invariant 2).
@@ -129,7 +128,6 @@ impl BatchMemory {
         }
     }
 
-    /// The observations of batch `batch`.
     pub(super) fn observations<V: View>(&self, batch: usize) -> V::Rows<'_> {
         let layout = self.layout(batch);
         let address = |leaf: usize| {

@@ -31,8 +31,7 @@ impl<'a> Infos<'a> {
             if in_order {
                 return (row < rows.len()).then_some(row);
             }
-            let at = places.binary_search_by_key(&row, |(row, _)| *row).ok()?;
-            Some(places[at].1)
+            Some(places[places.binary_search_by_key(&row, |(row, _)| *row).ok()?].1)
         };
         let (mut reader, mut entries) = (InfoReader::new(stream, 0), Vec::new());
         while let Some(record) = reader.record()? {

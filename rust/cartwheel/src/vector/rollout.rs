@@ -202,8 +202,7 @@ impl<E: Env> Rollout<E> {
 
     /// Ends of episodes in every step; a flag that is set is 1.
     pub fn flags(&self) -> Flags<'_> {
-        let batches = 1..self.shape[0] + 1;
-        let [terminated, truncated] = self.memory.flags(batches);
+        let [terminated, truncated] = self.memory.flags(1..self.shape[0] + 1);
         Flags { terminated: self.time_major(terminated), truncated: self.time_major(truncated) }
     }
 

@@ -21,7 +21,6 @@ impl Terminal {
         self.rows.is_empty()
     }
 
-    /// Chooses `rows` of `count`.
     pub(in crate::native) fn choose(
         &mut self,
         rows: Vec<usize>,
