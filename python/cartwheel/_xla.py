@@ -70,12 +70,16 @@ def _parts(description: Description, value: Any, where: str = "") -> Iterator[An
     elif kind == "dict":
         names = [key for key, _ in parts]
         if not isinstance(value, dict) or set(value) != set(names):
-            raise ValueError(f"actions{where} must be a dictionary with the keys {names}")
+            raise ValueError(
+                f"actions{where} must be a dictionary with the keys {names}, got {shown(value)}"
+            )
         for key, part in parts:
             yield from _parts(part, value[key], f"{where}[{key!r}]")
     else:
         if not isinstance(value, tuple | list) or len(value) != len(parts):
-            raise ValueError(f"actions{where} must be a tuple of {len(parts)} batches")
+            raise ValueError(
+                f"actions{where} must be a tuple of {len(parts)} batches, got {shown(value)}"
+            )
         for at, (part, own) in enumerate(zip(parts, value, strict=True)):
             yield from _parts(part, own, f"{where}[{at}]")
 

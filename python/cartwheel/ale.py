@@ -40,7 +40,7 @@ from cartwheel._internal.reset_arguments import (
 )
 from cartwheel._internal.suggestions import keywords_of, listed, reset_advice, shown, suggest
 from cartwheel._internal.versions import keep_open
-from cartwheel.errors import EpisodeOverError
+from cartwheel.errors import EpisodeOverError, ForkedProcessError
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -224,12 +224,16 @@ class AleVectorEnv(AtariVectorEnv):
     def send(self, actions: Any) -> None:
         """Begins a step of the rows of the last batch; :meth:`recv` returns a batch.
 
+        Args:
+            actions: As for :meth:`step`.
+
         Raises:
             ValueError: The number of actions is wrong, or an action does not exist.
             TypeError: Actions have another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: There was no ``reset``.
             gymnasium.error.AlreadyPendingCallError: The last batch has its actions already.
+            ForkedProcessError: In a forked child.
         """
         self._check_usable()
         if self._in_flight is None:
@@ -246,6 +250,9 @@ class AleVectorEnv(AtariVectorEnv):
     @uninterrupted()
     def recv(self) -> Step:
         """Waits for the next batch: the rows in flight that finish first.
+
+        Returns:
+            The same five values as :meth:`step`.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Too few rows are in flight.
@@ -285,9 +292,9 @@ class AleVectorEnv(AtariVectorEnv):
         if self.closed:
             raise gym.error.ClosedEnvironmentError("The vector environment is closed.")
         if self._owner != os.getpid():
-            raise RuntimeError(
-                "The threads of ale-py do not exist in this forked process: make the vector "
-                "environment here."
+            raise ForkedProcessError(
+                f"a forked child (process {os.getpid()}) has no threads of ale-py: make the vector "
+                "environment in this process."
             )
 
     def _check_partial_reset(self) -> None:
@@ -296,7 +303,8 @@ class AleVectorEnv(AtariVectorEnv):
         if self.batch_size < self.num_envs:
             raise RuntimeError(
                 f"ale-py resets only all rows while batch_size={self.batch_size} is below "
-                f"num_envs={self.num_envs}."
+                f"num_envs={self.num_envs}: leave 'reset_mask' out, or make the vector environment "
+                "without `batch_size`."
             )
         if self._in_flight:
             raise gym.error.AlreadyPendingCallError(
@@ -314,8 +322,9 @@ class AleVectorEnv(AtariVectorEnv):
         array = np.asarray(actions)
         shape = (self.batch_size, 3) if self.continuous else (self.batch_size,)
         if array.dtype.kind not in ("iuf" if self.continuous else "iu"):
+            wanted = "numbers" if self.continuous else "integers"
             raise TypeError(
-                f"actions must be of the kind of {self.single_action_space}, got {array.dtype}."
+                f"actions must be {wanted}, as in {self.single_action_space}, got {array.dtype}."
             )
         if array.shape != shape:
             raise ValueError(f"actions must have the shape {shape}, got {array.shape}.")

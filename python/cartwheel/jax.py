@@ -307,7 +307,10 @@ def _as_words(seed: Any, rows: int) -> Any:
     if not given:
         return jnp.zeros((0, 2), np.uint32)
     if len(given) < rows:
-        raise ValueError("`seed` must be a seed for each row, without None, or None for all")
+        raise ValueError(
+            f"`seed` must be None, an integer or {rows} integers, one for each row, got "
+            f"{shown(seed)}"
+        )
     if max(given) >= _SEEDS:
         raise ValueError(f"seeds of compiled functions are below 2**63, got {max(given)}")
     return jnp.array([(own & _WORD, own >> 32) for own in given], np.uint32)

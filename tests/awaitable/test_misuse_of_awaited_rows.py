@@ -73,14 +73,14 @@ def test_wrong_rows_and_copies_are_refused():
         async with opened([Numbered] * 2, lazy=True, spaces=spaces) as envs:
             assert envs.num_envs == 2
             assert repr(envs) == "AwaitableEnvs(num_envs=2)"
-            for row, error in [
-                (2, IndexError),
-                (-1, IndexError),
-                ("0", TypeError),
-                (True, TypeError),
+            for row, error, text in [
+                (2, IndexError, "`env_index` names row 2; there are rows 0 to 1"),
+                (-1, IndexError, "`env_index` names row -1; there are rows 0 to 1"),
+                ("0", TypeError, "`env_index` must be an integer, a row, got '0'"),
+                (True, TypeError, "`env_index` must be an integer, a row, got True"),
             ]:
                 for refused in (envs.reset(row), envs.step(row, 0), envs.call(row, "made")):
-                    with pytest.raises(error, match="row"):
+                    with pytest.raises(error, match=f"^{text}$"):
                         await refused
             with pytest.raises(TypeError, match="cannot be pickled"):
                 pickle.dumps(envs)

@@ -311,7 +311,7 @@ def test_registered_tasks_have_defaults_and_aliases(make):
 @pytest.mark.parametrize("taken", [NATIVE, "cartwheel/CartPole-v1", TRANSCRIPT, "CarRacing-v3"])
 def test_an_id_cannot_be_registered_twice(taken):
     for ids in ((taken, ()), ("tests/New-v0", (taken,))):
-        with pytest.raises(ValueError, match=f"{taken}.* is taken"):
+        with pytest.raises(ValueError, match=f"{taken}.* is taken: register another"):
             envpool.register(ids[0], TranscriptEnv, aliases=ids[1])
     assert "tests/New-v0" not in envpool.list_all_envs()
 

@@ -15,8 +15,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
+from gymnasium.spaces import Dict, Discrete, Tuple
 
 from cartwheel import ForkedProcessError, envpool
+from cartwheel.envpool.formats import checked
 from tests.envpool.tasks import FAILING, GATED, RECORDING, TRANSCRIPT
 from tests.support.processes import wait_until_gone
 
@@ -71,6 +73,18 @@ BAD_STEPS = {
     "an unknown key": ({"action": np.zeros(4, np.int64), "b": 1}, None, ValueError, "['action', "),
     "no action key": ({"env_id": [0]}, None, ValueError, "must have the keys ['action']"),
 }
+
+
+@pytest.mark.parametrize(
+    ("space", "actions", "words"),
+    [
+        (Dict(a=Discrete(2)), 3, "action must be a dictionary with the keys ['a'], got 3"),
+        (Tuple([Discrete(2)] * 2), [[0]], "action must be a tuple of 2 batches, got [[0]]"),
+    ],
+)
+def test_actions_that_are_not_nested_as_their_space_are_shown(space, actions, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        checked(space, actions, np.arange(1), "action")
 
 
 @pytest.mark.parametrize("misuse", BAD_STEPS)
@@ -222,7 +236,12 @@ BAD_CONFIGURATIONS = {
     "num_threads": [(-1, "0 on"), ("4", "0 on"), (1.5, "0 on")],
     "num_envs": [(0, "positive"), (-1, "positive"), ("4", "positive"), (True, "positive")],
     "batch_size": [(-1, "0 to 4"), (5, "0 to 4")],
-    "seed": [(-1, "0 on"), ([1, 2], "2 entries for num_envs=4"), ([1, 2, 3, -4], r"seed\[3\]")],
+    "seed": [
+        (-1, "0 on"),
+        ("7", "an integer, or a list with one for each environment, got '7'"),
+        ([1, 2], "2 entries for num_envs=4"),
+        ([1, 2, 3, -4], r"seed\[3\]"),
+    ],
     "max_episode_steps": [(0, "positive"), (-3, "positive"), ("9", "positive")],
     "max_num_players": [(0, "positive"), (2, "one player")],
     "thread_affinity_offset": [(-2, "-1 on")],

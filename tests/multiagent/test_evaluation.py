@@ -136,7 +136,7 @@ def test_what_cannot_be_evaluated_is_refused(keywords, error, text):
             cartwheel.evaluate(envs, lambda observations: {"x": observations["walker_0"]})
     with (
         cartwheel.NativeVectorEnv("CartPole-v1", 1) as envs,
-        pytest.raises(ValueError, match="are for environments of several agents"),
+        pytest.raises(ValueError, match=r"agents of a ParallelVectorEnv, got \{\} for NativeVect"),
     ):
         cartwheel.evaluate(envs, push, teams={})
 

@@ -209,7 +209,7 @@ def test_the_null_environment_cannot_be_rendered():
     envs = cartwheel.NativeVectorEnv("Null-v0", 1)
     envs.reset()
     assert envs.metadata["render_modes"] == []
-    with pytest.raises(NotImplementedError, match=r"^Null-v0 cannot be rendered"):
+    with pytest.raises(NotImplementedError, match=r"^Null-v0 cannot be rendered: Gymnasium"):
         envs.render()
     envs.close()
 

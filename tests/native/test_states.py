@@ -113,8 +113,8 @@ def test_a_state_that_does_not_fit_is_refused_and_no_row_changes():
         ([5], 1, "`env_index` names row 5; there are rows 0 to 4"),
         ([-1], 1, "`env_index` names row -1; there are rows 0 to 4"),
         ([1, 1], 2, "`env_index` names row 1 twice"),
-        ([1, 2], 1, "1 states for 2 rows"),
-        (None, 1, "1 states for 5 rows"),
+        ([1, 2], 1, "one state for each of 2 rows, got 1"),
+        (None, 1, "one state for each of 5 rows, got 1"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(rows, states, expected):

@@ -161,6 +161,23 @@ def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path,
         exec(compile(code, str(page), "exec"), namespace)
 
 
+@pytest.mark.torch
+def test_the_diff_for_tensorboard_makes_the_first_program_write_its_numbers(tmp_path, monkeypatch):
+    accumulator = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/logging-and-metrics.md").read_text(encoding="utf-8")
+    diff = re.search(r"^```diff\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[1]
+    at_the_top, line, instead = re.split(r"^-(.*\n)", diff, flags=re.MULTILINE)
+    program = BLOCK.search(text)[1]
+    assert program.count(line) == 1
+    added = [re.sub(r"^\+", "", part, flags=re.MULTILINE) for part in (at_the_top, instead)]
+    exec(added[0] + program.replace(line, added[1]) + "envs.close()\nboard.close()\n", {})
+    events = accumulator.EventAccumulator(str(tmp_path / "runs/cartpole"))
+    events.Reload()
+    steps = [event.step for event in events.Scalars("train/steps_per_second")]
+    assert steps == [32 * 256 * update for update in range(1, 6)]
+
+
 def test_the_pictures_are_those_that_their_script_draws(tmp_path):
     pictures = ROOT / "docs/pictures"
     subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)

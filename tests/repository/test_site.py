@@ -75,7 +75,7 @@ QUESTIONS = {
     "How do I use it with Stable-Baselines3?": ("trainers/sb3.md", "Install", ["Stable"] * 2),
     "How do I step my own MuJoCo model?": ("own-models.md", "Arguments of the functions", ["own"]),
     "How do I evaluate while I train?": (
-        "evaluation-during-training.md",
+        "evaluation.md",
         "Evaluate every few updates",
         ["evaluate"],
     ),

@@ -164,7 +164,7 @@ def test_what_does_not_fit_changes_nothing():
         ("policy_version", -1, r"policy_version"),
         ("kind", "vector_env", "of kind 'vector_env', not of 'collector'"),
         ("carry", {}, r"carry.* must have the keys"),
-        ("envs", collector.envs.state_dict(envs=False), "without environments"),
+        ("envs", collector.envs.state_dict(envs=False), "`collector.envs.load_state_dict`"),
         ("envs", {}, "not from `state_dict`"),
     ]:
         with pytest.raises(ValueError, match=words):

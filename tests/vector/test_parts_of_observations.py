@@ -64,7 +64,7 @@ CASES = [
     (without, KeyError, "'vec'", "['vec']"),
     (of_another_shape, ValueError, "the observation has shape", "['vec']"),
     (nothing, ValueError, "its space has [2], got <class 'NoneType'>", "['vec']"),
-    (of_another_dtype, TypeError, "Cannot cast", "['deep']['number']"),
+    (of_another_dtype, TypeError, "has dtype float64, its space has int64", "['deep']['number']"),
     (deep_shape, ValueError, "the observation has shape", "['deep']['pair'][0]"),
     (too_short, IndexError, "tuple index out of range", "['deep']['pair'][1]"),
 ]

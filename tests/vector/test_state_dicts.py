@@ -155,7 +155,7 @@ def test_a_bad_state_changes_nothing(executor):
     kind = "native" if native else "Python"
     for bad, words in [
         ({}, r"`state` is not from `state_dict` of cartwheel: its keys are \[\]"),
-        (changed(state, ["version"], 2), "the state has version 2; this cartwheel reads 1"),
+        (changed(state, ["version"], 2), "reads 1: load it with the cartwheel that saved it"),
         (changed(state, ["kind"], "collector"), "one of kind 'collector', not of 'vector_env'"),
         (state | {"more": 1}, "must have the keys"),
         (three.state_dict(), "saved with num_envs=3; it cannot be loaded with num_envs=2"),

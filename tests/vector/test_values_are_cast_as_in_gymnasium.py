@@ -227,7 +227,8 @@ def test_an_observation_is_never_truncated_silently(build):
     for wrong in (np.array([300, 1]), np.array([0.5, 1.0])):
         frames = [(wrong, 0.0, False, False, {})] * 3
         envs.set_attr("frame", frames)
-        with pytest.raises(TypeError, match="same_kind") as failure:
+        text = f"the observation has dtype {wrong.dtype}, its space has uint8"
+        with pytest.raises(TypeError, match=text) as failure:
             envs.step([0] * 3)
         assert_names_row(failure.value, 0)
         envs.reset()

@@ -233,14 +233,17 @@ class AwaitableEnvs:
 
     def _row(self, env_index: Any) -> int:
         """Checks a row number."""
+        index: int | None
         try:
             index = operator.index(env_index)
         except TypeError:
-            raise TypeError(f"a row is an integer, got {shown(env_index)}") from None
-        if isinstance(env_index, bool):
-            raise TypeError(f"a row is an integer, got {env_index}")
+            index = None
+        if index is None or isinstance(env_index, bool):
+            raise TypeError(f"`env_index` must be an integer, a row, got {shown(env_index)}")
         if not 0 <= index < self._num_envs:
-            raise IndexError(f"there is no row {index}, only rows 0 to {self._num_envs - 1}")
+            raise IndexError(
+                f"`env_index` names row {index}; there are rows 0 to {self._num_envs - 1}"
+            )
         return index
 
     async def reset(

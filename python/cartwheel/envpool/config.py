@@ -17,6 +17,7 @@ from cartwheel._internal.arguments import (
     check_max_batches,
 )
 from cartwheel._internal.literals import EnvType, OnDone, check_choice
+from cartwheel._internal.suggestions import shown
 
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
@@ -177,7 +178,10 @@ def spread_seeds(name: str, seed: Any, num_envs: int) -> list[int]:
         first = as_integer(name, seed, 0)
         return [first + row for row in range(num_envs)]
     if not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0:
-        raise TypeError(f"`{name}` must be an integer or one for each environment: {seed!r}")
+        raise TypeError(
+            f"`{name}` must be an integer, or a list with one for each environment, got "
+            f"{shown(seed)}"
+        )
     if len(seed) != num_envs:
         raise ValueError(f"`{name}` has {len(seed)} entries for num_envs={num_envs}")
     return [as_integer(f"{name}[{at}]", one, 0) for at, one in enumerate(seed)]

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel._internal.nested import ARRAY_SPACES
+from cartwheel._internal.suggestions import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,12 +93,17 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
     """
     if isinstance(space, Dict):
         if not isinstance(actions, dict) or actions.keys() != space.spaces.keys():
-            raise ValueError(f"{key} must be a dictionary with the keys {sorted(space.spaces)}")
+            raise ValueError(
+                f"{key} must be a dictionary with the keys {sorted(space.spaces)}, got "
+                f"{shown(actions)}"
+            )
         parts = space.spaces.items()
         return {name: checked(part, actions[name], ids, name) for name, part in parts}
     if isinstance(space, Tuple):
         if not isinstance(actions, tuple | list) or len(actions) != len(space.spaces):
-            raise ValueError(f"{key} must be a tuple of {len(space.spaces)} batches")
+            raise ValueError(
+                f"{key} must be a tuple of {len(space.spaces)} batches, got {shown(actions)}"
+            )
         pairs = enumerate(zip(space.spaces, actions, strict=True))
         return tuple(checked(part, batch, ids, f"{key}.{at}") for at, (part, batch) in pairs)
     if not isinstance(space, ARRAY_SPACES):

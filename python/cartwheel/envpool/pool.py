@@ -108,7 +108,7 @@ class EnvPool(ClosesAfterWith):
 
     @property
     def all_env_ids(self) -> NDArray[np.int32]:
-        """``0`` to ``num_envs - 1``."""
+        """``0`` to ``num_envs - 1``, ``int32``."""
         return self._rows.astype(np.int32)
 
     def __len__(self) -> int:

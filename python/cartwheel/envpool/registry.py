@@ -90,7 +90,9 @@ def register(
     ids = (task_id, *aliases)
     for name in ids:
         if name in _REGISTERED or find_env_id(name) is not None or name in gym.registry:
-            raise ValueError(f"the task id {name!r} is taken")
+            raise ValueError(
+                f"the task id {name!r} is taken: register another one, such as 'my_{name}'"
+            )
     find_constructor = _finding(entry_point)
     task = Task(
         task_id,

@@ -79,8 +79,8 @@ def evaluate_agents(
     """Plays complete episodes of every environment; arguments as for ``evaluate``."""
     if envs.batch_size < envs.num_envs:
         raise ValueError(
-            f"`envs` has batch_size={envs.batch_size} below num_envs={envs.num_envs}: evaluation "
-            "steps whole batches"
+            f"`envs` has batch_size={envs.batch_size} below num_envs={envs.num_envs}: evaluate "
+            "environments that are made without `batch_size`"
         )
     members = _checked(teams, envs.possible_agents)
     function = as_function(policy, recurrent=recurrent)

@@ -209,7 +209,9 @@ def evaluate(
             teams=teams,
         )
     if teams is not None:
-        raise ValueError("`teams` are for environments of several agents: ParallelVectorEnv")
+        raise ValueError(
+            f"`teams` are lists of agents of a ParallelVectorEnv, got {shown(teams)} for {envs}"
+        )
     inner, conversion = without_conversion(envs)
     if conversion is not None:
         options = conversion._options_as_arrays(options)

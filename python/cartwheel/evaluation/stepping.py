@@ -71,8 +71,8 @@ def stepping(
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(
-            f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
-            "evaluation steps whole batches"
+            f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: evaluate "
+            "environments that are made without `batch_size`"
         )
     # In wrappers of Gymnasium rows cannot be stepped apart, nor rows with external rewards.
     by_row = getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False)

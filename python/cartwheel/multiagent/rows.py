@@ -90,6 +90,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
                 one seed.
             options: Options of all environments. ``"reset_mask"`` has an entry for each row.
 
+        Returns:
+            Observations, one for each row, and infos.
+
         Raises:
             ValueError: The mask has some, but not all rows of an environment; or there is
                 ``"env_index"``.
@@ -107,8 +110,13 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         Args:
             actions: One action for each row; those of absent agents are ignored.
 
+        Returns:
+            Observations, rewards (``float64``), terminations, truncations (``bool``), with one
+            entry for each row, and infos.
+
         Raises:
             ValueError: The number of actions is wrong; nothing was stepped.
+            Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
         shape = (self.envs.num_envs, self.num_agents)
 

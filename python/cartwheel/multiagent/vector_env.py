@@ -109,7 +109,7 @@ class ParallelVectorEnv(AgentsBase):
         states: How :meth:`state_dict` saves environments.
 
     Raises:
-        TypeError: A function returns something else than an environment of PettingZoo; or as for
+        TypeError: A function returns something other than an environment of PettingZoo; or as for
             :class:`~cartwheel.VectorEnv`.
         ValueError: Environments have no ``possible_agents``, or differ in agents or spaces; an
             agent has a name that infos use; or as for :class:`~cartwheel.VectorEnv`.

@@ -103,6 +103,9 @@ class NativeEnv(gym.Env[Any, Any]):
             options: As for Gymnasium's environment, such as ``low`` and ``high``. Other entries are
                 ignored, because a wrapper may use them.
 
+        Returns:
+            The observation and the info, with Gymnasium's types.
+
         Raises:
             TypeError: ``options`` is neither a dictionary nor ``None``.
             ValueError: The environment cannot use the value of an option.
@@ -123,6 +126,12 @@ class NativeEnv(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment.
+
+        Args:
+            action: An action of :attr:`action_space`.
+
+        Returns:
+            Observation, reward, terminated, truncated and info, with Gymnasium's types.
 
         Raises:
             gymnasium.error.ResetNeeded: The episode is over.

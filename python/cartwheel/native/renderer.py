@@ -189,7 +189,10 @@ class GymnasiumRenderer(Renderer):
         place = row if self._render_mode == "human" else 0
         if place not in self._envs:
             if self._spec is None:
-                raise NotImplementedError(f"{self._env_id} cannot be rendered.")
+                raise NotImplementedError(
+                    f"{self._env_id} cannot be rendered: Gymnasium, which draws native "
+                    "environments, has none of this id."
+                )
             make = self._load()
             known = keywords_of(make)  # older versions of Gymnasium have fewer than native ones
             own = {name: value for name, value in self._keywords.items() if name in known}

@@ -84,13 +84,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     MuJoCo's environments get ``float64`` actions as they are, as in Gymnasium.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
-    Gymnasium's vector wrappers wrap all rows together, with Gymnasium's limits:
-    ``NormalizeObservation`` refuses the modes ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
-    ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the ``options`` of a reset, so pass
-    another dictionary each time. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs``
-    for native ids, as for every id with a vector entry point: pass the keywords themselves, as in
-    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``. For row numbers with
-    wrappers, see :class:`~cartwheel.VectorEnv`.
+    Wrappers of ``gymnasium.wrappers.vector`` wrap all rows together; :class:`~cartwheel.VectorEnv`
+    has their limits. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs`` for native
+    ids, as for every id with a vector entry point: pass the keywords themselves, as in
+    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
@@ -528,7 +525,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             )
         if args or kwargs:
             raise TypeError(
-                f"`{name}` is a parameter of a native environment and takes no arguments"
+                f"`{name}` is a parameter of a native environment and takes no arguments: "
+                f"`envs.set_attr({name!r}, value)` sets it"
             )
 
     def _read(self, calling: str, name: str, env_index: Any) -> tuple[Any, ...]:

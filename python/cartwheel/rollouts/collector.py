@@ -352,7 +352,7 @@ class Collector(ClosesAfterWith):
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """Which of the policy's present observations begin an episode, ``[N]``.
+        """Which of the policy's present observations begin an episode, ``bool``, ``[N]``.
 
         A recurrent policy sets the state of these rows to zero before it uses the observations.
         :attr:`Rollout.is_first` has these flags for every step.
@@ -496,7 +496,10 @@ class Collector(ClosesAfterWith):
                 check_equal("num_envs", state["envs"]["num_envs"], self.envs.num_envs)
             self._session.check_state(state)
             if isinstance(state["envs"], dict) and state["envs"].get("envs", ()) is None:
-                raise ValueError("`state['envs']` is a state without environments")
+                raise ValueError(
+                    "`state['envs']` has no environments: it was saved with envs=False. Load it by "
+                    "`collector.envs.load_state_dict`, or save the collector by `state_dict()`."
+                )
             shown = envs.load_state_dict(state["envs"])
             if self._conversion is not None:
                 shown = self._conversion._as_arrays(shown)

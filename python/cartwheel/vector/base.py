@@ -137,8 +137,9 @@ class PoolVectorEnv(
                 answer.
 
         Returns:
-            Observations, rewards (``float64``), terminations, truncations (``bool``), infos. With
-            ``env_index`` they are a batch of these rows, as from :meth:`recv`.
+            Observations, rewards (``float64``), terminations, truncations (``bool``), infos; the
+            arrays have one entry for each row. With ``env_index`` they are a batch of these rows,
+            as from :meth:`recv`.
 
         Raises:
             ValueError: The number or the shape of the actions is wrong, or ``env_index`` is
@@ -148,6 +149,10 @@ class PoolVectorEnv(
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
                 since then, or are native and were never reset.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            gymnasium.error.ClosedEnvironmentError: After :meth:`close`.
+            WorkerDiedError: A worker process ended.
+            WorkerTimeoutError: The step took longer than ``timeout``. It is still pending.
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
@@ -170,9 +175,13 @@ class PoolVectorEnv(
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
 
+        Returns:
+            The same five values as :meth:`step`.
+
         Raises:
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+            WorkerTimeoutError: Environments are still busy; wait again, or reset.
+            Exception: As for :meth:`step`.
         """
         return self._pool.step_wait(as_timeout(timeout))
 
@@ -182,9 +191,13 @@ class PoolVectorEnv(
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
 
+        Returns:
+            One result for each row of the call, in their order.
+
         Raises:
             gymnasium.error.NoAsyncCallError: There was no ``call_async``.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+            WorkerTimeoutError: Environments are still busy; wait again, or reset.
+            Exception: The environment of the lowest failing row raised it.
         """
         return self._pool.call_wait(as_timeout(timeout))
 
@@ -277,6 +290,8 @@ class PoolVectorEnv(
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
         """Closes the environments and ends the workers, in any state.
+
+        ``close`` calls it with its keywords, as in ``envs.close(timeout=60)``.
 
         Args:
             timeout: Seconds that environments get to finish a pending call and to close; 5 by

@@ -219,11 +219,14 @@ class Resets(PoolOwner[ObsType, ActType]):
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
 
+        Returns:
+            Observations and infos, as :meth:`reset`.
+
         Raises:
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
             gymnasium.error.AlreadyPendingCallError: Steps are in flight: :meth:`recv` them, because
                 a reset does not return their rewards.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
+            WorkerTimeoutError: Environments are still busy; wait again, or reset again.
         """
         in_parts = self._pool.pending() is None and self._pool.in_flight()
         wait = self._pool.recv_resets if in_parts else self._pool.reset_wait

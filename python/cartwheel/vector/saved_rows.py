@@ -94,7 +94,9 @@ class SavedRows(Resets[ObsType, ActType]):
             raise TypeError(f"`states` must be a list with one state for each row, got {given}.")
         states = list(states)
         if len(states) != len(numbers):
-            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
+            raise ValueError(
+                f"`states` must have one state for each of {len(numbers)} rows, got {len(states)}."
+            )
         own, models = self._without_models(numbers, states)
         self._check_row_states(numbers, own)
         next_resets = self._pending_next_resets("set_state")

@@ -82,7 +82,7 @@ class SentRows(PoolOwner[ObsType, ActType]):
         Raises:
             ValueError: ``min_rows`` or ``max_rows`` is out of range.
             gymnasium.error.NoAsyncCallError: Nothing is in flight.
-            multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
+            WorkerTimeoutError: Environments are still busy; nothing is lost.
             Exception: The environment of the lowest failing row of the batch raised it. The other
                 rows of the batch were stepped and can be sent again; the rows that raised must be
                 reset. A note names the rows of the batch.

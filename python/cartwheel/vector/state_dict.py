@@ -54,7 +54,10 @@ def check_header(state: Any, kind: str, entries: Collection[str]) -> None:
         )
     version = state.get("version")
     if version != VERSION:
-        raise ValueError(f"the state has version {version!r}; this cartwheel reads {VERSION}")
+        raise ValueError(
+            f"the state has version {version!r}; this cartwheel reads {VERSION}: load it with the "
+            "cartwheel that saved it"
+        )
     if state.get("kind") != kind:
         raise ValueError(f"the state is one of kind {state.get('kind')!r}, not of {kind!r}")
     check_keys("state", state, {"format", "version", "kind", *entries})

@@ -109,17 +109,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     failure truncates the episodes that it affects, and the other rows continue. ``docs/faults.md``
     describes the results of each row.
 
-    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (all in
-    ``docs/wrappers.md``): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In
-    ``DISABLED``, ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's
-    ``options``.
-
-    Row numbers and wrappers. Gymnasium's own vector wrappers understand ``"reset_mask"`` only. With
-    ``full_batch=True`` a reset with row numbers has the shapes that they expect, so their
-    observation wrappers work with row numbers, too. But their ``RecordEpisodeStatistics`` drops the
-    running episodes of all rows then: use that of ``cartwheel.wrappers``. Gymnasium's wrappers do
-    not pass on :meth:`send`, :meth:`recv`, :meth:`rollout`, :meth:`stats` and :meth:`call`: call
-    them on ``envs.unwrapped``, past the wrappers.
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits, which
+    ``docs/wrappers.md`` lists: some refuse ``SAME_STEP`` or ``DISABLED``, and none understands row
+    numbers without ``full_batch=True``. They do not pass on :meth:`send`, :meth:`recv`,
+    :meth:`rollout`, :meth:`stats` and :meth:`call`: call them on ``envs.unwrapped``. Those of
+    ``cartwheel.wrappers`` have no such limits.
 
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least
@@ -622,7 +616,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         return self._pool.call(messages, rows, calling, self._callbacks.timeout)
 
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
-        """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
+        """Begins a call with the arguments of :meth:`call`; :meth:`call_wait` returns its results.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another call is pending, or rows are in flight.
+            Exception: As for :meth:`call`.
+        """
         prepared = self._prepared_call("call_async", name, env_index, args, kwargs)
         self._pool.call_async(*prepared, "call_async")
 
@@ -696,11 +695,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
                 rows.
 
         Returns:
-            One frame for each of these rows, in this order.
+            What ``render`` of each of these environments returns, in this order: with
+            ``render_mode="rgb_array"`` an array ``uint8`` of shape ``(height, width, 3)``.
 
         Raises:
             TypeError: ``env_index`` is not a one-dimensional collection of integers.
             ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
+            Exception: An environment raised it.
         """
         return self._called("render", "render", env_index)
 
@@ -735,7 +736,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """The random number generators of the environments; copies with worker processes."""
+        """The random number generator of each environment; copies with worker processes."""
         return self._called("np_random", "np_random")
 
     @property
@@ -745,7 +746,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
     @property
     def processes(self) -> list[Any]:
-        """The worker processes; empty for other executors."""
+        """The worker processes, one for each worker; empty for other executors."""
         return self._group.processes
 
     @property

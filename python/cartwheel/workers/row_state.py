@@ -44,7 +44,10 @@ def check_state(state: Any) -> None:
         raise ValueError("this is not a state of a Python environment")
     _, version, failed, digest = _HEAD.unpack_from(state)
     if version != _VERSION:
-        raise ValueError(f"the state has version {version}; this cartwheel reads {_VERSION}")
+        raise ValueError(
+            f"the state has version {version}; this cartwheel reads {_VERSION}: load it with the "
+            "cartwheel that saved it"
+        )
     if digest != _digest(state[_HEAD.size :]):
         raise ValueError(f"the state of {len(state)} bytes was cut or changed")
     if failed:

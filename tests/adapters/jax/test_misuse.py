@@ -13,6 +13,7 @@ from cartwheel.wrappers import FrameStack
 
 jax = pytest.importorskip("jax")
 envs_to_jax = importlib.import_module("cartwheel.jax").envs_to_jax
+take_apart = importlib.import_module("cartwheel._xla")._parts
 
 pytestmark = pytest.mark.jax
 ONES = np.ones(3, int)
@@ -108,6 +109,18 @@ def test_actions_are_checked_when_they_are_traced(functions, actions, error, mes
     done(step(state, ONES))
 
 
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        (("dict", [("a", ("leaf", None))]), "a dictionary with the keys ['a'], got 3"),
+        (("tuple", [("leaf", None)] * 2), "a tuple of 2 batches, got 3"),
+    ],
+)
+def test_actions_that_are_not_nested_as_their_space_are_shown(description, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        list(take_apart(description, 3))
+
+
 @pytest.mark.parametrize("state", [None, 3, ONES, "state", np.int32(3)])
 def test_a_state_must_be_one(functions, state):
     _, _, step, reset, _ = functions
@@ -131,7 +144,7 @@ def test_a_mask_must_be_one(functions, mask, error):
     [
         (-1, gym.error.Error, "-1"),
         ([1, 2], ValueError, "num_envs=3"),
-        ([1, None, 2], ValueError, "a seed for each row"),
+        ([1, None, 2], ValueError, "3 integers, one for each row, got [1, None, 2]"),
         (2**63, ValueError, "below 2**63"),
         ("seed", TypeError, "seed"),
         (jax.numpy.ones(3), TypeError, "float32 of shape (3,)"),

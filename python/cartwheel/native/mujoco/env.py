@@ -165,7 +165,10 @@ class MujocoBackend:
         if name == _TIMESTEP:
             name = _TIMESTEP_OF_MODEL
         if not is_of_row(name):
-            raise ValueError(f"`{name}` is read-only.")
+            raise ValueError(
+                f"`{name}` is read-only: `frame_skip` can be set, and fields of `data` and of "
+                "`model`, such as 'data.qpos'."
+            )
         if name.startswith("model.") and not self.simulation.rows.model_per_row:
             raise ValueError(
                 f"`{name}` cannot be set, because all rows share one model: make the vector "

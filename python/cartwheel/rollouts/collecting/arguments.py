@@ -73,8 +73,8 @@ def checked_mode(envs: Any) -> AutoresetMode:
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(
-            f"a rollout needs batches of all {envs.num_envs} environments, but `batch_size` is "
-            f"{batch_size}."
+            f"a rollout needs batches of all {envs.num_envs} rows, but batch_size is {batch_size}: "
+            "make `envs` without it. With order='free' the policy gets the rows that are done."
         )
     return mode
 

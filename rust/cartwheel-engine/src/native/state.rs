@@ -82,7 +82,10 @@ impl RowState {
         let mut reader = Reader(&bytes[start..]);
         let version = reader.u32();
         if let Some(other) = version.filter(|&version| version != VERSION) {
-            return bad(format!("the state has version {other}; this cartwheel reads {VERSION}"));
+            return bad(format!(
+                "the state has version {other}; this cartwheel reads {VERSION}: load it with the \
+                 cartwheel that saved it"
+            ));
         }
         let whole = bytes
             .len()

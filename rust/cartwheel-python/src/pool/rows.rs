@@ -71,9 +71,9 @@ where
     });
     let rows = rows.collect();
     match negative {
-        Some(row) => {
-            Err(PyValueError::new_err(format!("there is no row {row}: rows are counted from 0")))
-        }
+        Some(row) => Err(PyValueError::new_err(format!(
+            "`env_index`: there is no row {row}, rows are counted from 0"
+        ))),
         None => Ok(rows),
     }
 }

@@ -4,7 +4,7 @@ use cartwheel_engine::info::{InfoWriter, RecordKind};
 use cartwheel_engine::memory::SlabRows;
 use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
@@ -191,6 +191,13 @@ fn fit<'py>(value: &Bound<'py, PyAny>, leaf: &Leaf) -> PyResult<Bound<'py, PyUnt
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
     keywords.set_item(intern!(py, "order"), intern!(py, "C"))?;
-    let cast = array.call_method("astype", (descr(py, leaf.dtype)?,), Some(&keywords))?;
+    let cast = array.call_method("astype", (descr(py, leaf.dtype)?,), Some(&keywords));
+    let cast = cast.map_err(|error| {
+        if !error.is_instance_of::<PyTypeError>(py) {
+            return error;
+        }
+        let (dtype, expected) = (array.dtype(), leaf.dtype.name());
+        PyTypeError::new_err(format!("the observation has dtype {dtype}, its space has {expected}"))
+    })?;
     Ok(cast.cast_into::<PyUntypedArray>()?)
 }
