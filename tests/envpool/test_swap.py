@@ -46,7 +46,9 @@ EXTRA = {
     "FrozenLake8x8-v1": {"prob", "_prob"},
     "Taxi-v4": {"_prob", "_action_mask"},
 }
-if metadata.version("envpool") in {"1.2.3", "1.2.4", "1.2.5"}:  # newer ones have what it shows
+#: Newer ones have what these show.
+OLDER = {"1.2.3", "1.2.4", "1.2.5"}
+if importlib.util.find_spec("envpool") and metadata.version("envpool") in OLDER:
     EXTRA["Taxi-v4"] |= {"prob", "action_mask"}
 #: Infos that EnvPool has as `float32`, and cartwheel as the environment does.
 OTHER_DTYPES = {"Taxi-v4": {"prob"}}

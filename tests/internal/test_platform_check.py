@@ -91,6 +91,21 @@ def test_a_module_of_another_abi_is_an_import_error_too(copied):
     assert "init returned no object" in message
 
 
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="Python's own interface to interpreters")
+def test_a_subinterpreter_is_told_that_it_cannot_import_cartwheel():
+    """The module fits this Python: to install it again would not help."""
+    program = """
+from concurrent import interpreters
+from contextlib import closing
+with closing(interpreters.create()) as another:
+    another.exec("import cartwheel")
+"""
+    assert importing(PACKAGE.parent, program) == (
+        "ImportError: cartwheel can be imported by the main interpreter of a process alone, as "
+        f"NumPy, and this is another one of {platform_check._python()}: use threads or processes."
+    )
+
+
 def test_the_oldest_python_is_the_one_of_the_metadata():
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     oldest = ".".join(map(str, platform_check.OLDEST_PYTHON))

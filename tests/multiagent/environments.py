@@ -4,8 +4,14 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 from pettingzoo import AECEnv, ParallelEnv
+
+
+def rock_paper_scissors(**keywords):
+    """The game of PettingZoo, whose module imports pygame."""
+    return pytest.importorskip("pettingzoo.classic.rps.rps").parallel_env(**keywords)
 
 
 class Guests(ParallelEnv[Any, Any, Any]):

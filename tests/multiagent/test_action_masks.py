@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import cartwheel
 from cartwheel._cartwheel import keep_masks
+from tests.multiagent.environments import rock_paper_scissors
 from tests.support.gates import Gates
 from tests.support.masked import expected, mask_of
 
@@ -70,7 +71,7 @@ def wanted(observations, infos, mode, ended):
         shown = observations[agent]
         counts = shown["count"] if isinstance(shown, dict) else shown
         ignored = ~infos["present"][agent] | (over if mode != "same_step" else False)
-        ignored = ignored | (ended[agent] & ~(over if mode == "same_step" else False))
+        ignored = ignored | (ended[agent] & np.logical_not(over if mode == "same_step" else False))
         masks[agent] = expected(counts) | ignored[:, None]
     return masks
 
@@ -270,8 +271,8 @@ def test_groups_and_rows_have_the_masks_of_their_agents():
 
 
 def test_agents_without_masks_say_so():
-    make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
-    with closing(cartwheel.ParallelVectorEnv([make] * 2, executor="inline")) as envs:
+    make = [rock_paper_scissors] * 2
+    with closing(cartwheel.ParallelVectorEnv(make, executor="inline")) as envs:
         envs.reset()
         assert not envs.has_action_masks
         with pytest.raises(ValueError, match="neither observations nor infos of an agent"):

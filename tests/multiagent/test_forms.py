@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode
-from pettingzoo.classic.rps.rps import parallel_env as rock_paper_scissors
 
 import cartwheel
-from tests.multiagent.environments import Guests, Stated, Talkers, Walkers
+from tests.multiagent.environments import Guests, Stated, Talkers, Walkers, rock_paper_scissors
 from tests.multiagent.oracle import MODES, check_equal
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

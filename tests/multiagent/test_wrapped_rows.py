@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
-from pettingzoo.classic.rps.rps import parallel_env as rock_paper_scissors
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
@@ -21,7 +20,7 @@ from cartwheel.wrappers import (
     TransformObservation,
     TransformReward,
 )
-from tests.multiagent.environments import Guests, Walkers
+from tests.multiagent.environments import Guests, Walkers, rock_paper_scissors
 from tests.multiagent.oracle import MODES
 from tests.support.comparison import assert_identical
 from tests.support.gates import Gates

@@ -19,6 +19,7 @@ from tests.support.gymnasium_versions import metadata_of_class
 from tests.support.native_ids import OF_MUJOCO
 from tests.support.oracle import assert_same_spaces
 from tests.support.parameters import OTHER_VALUES
+from tests.support.platforms import needs_pygame
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 
@@ -111,6 +112,7 @@ def checked(env_id):
 
 
 @BY_ID
+@needs_pygame
 def test_gymnasiums_checker_gives_the_same_warnings_as_for_its_own(env_id, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr("pygame.time.Clock", Mock)  # so that windows do not wait for the frame rate
@@ -384,7 +386,15 @@ def test_options_of_a_reset_reach_the_environment(build):
 # Rendering
 
 
-@pytest.mark.parametrize("render_mode", ["rgb_array", "ansi", "rgb_array_list", "ansi_list"])
+@pytest.mark.parametrize(
+    "render_mode",
+    [
+        pytest.param("rgb_array", marks=needs_pygame),
+        "ansi",
+        pytest.param("rgb_array_list", marks=needs_pygame),
+        "ansi_list",
+    ],
+)
 def test_it_renders_like_gymnasiums(build, render_mode):
     env, twin = build("FrozenLake-v1", render_mode=render_mode)
     assert_identical(env.reset(seed=4), twin.reset(seed=4))

@@ -17,7 +17,9 @@ import cartwheel
 from tests.support.comparison import assert_identical
 from tests.support.native_ids import OF_RUST
 from tests.support.oracle import MODE, D, assert_same_reset
+from tests.support.platforms import needs_pygame
 
+pytestmark = needs_pygame
 IDS = [env_id for env_id in OF_RUST if env_id != "Null-v0"]  # test_mujoco_rendering.py has others
 TEXT = [env_id for env_id in IDS if env_id.startswith(("CliffWalking", "FrozenLake", "Taxi"))]
 

@@ -9,7 +9,6 @@ from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
-import pygame
 import pytest
 from gymnasium.error import AlreadyPendingCallError
 from gymnasium.wrappers import vector as wrappers
@@ -17,6 +16,8 @@ from gymnasium.wrappers import vector as wrappers
 import cartwheel
 from tests.support.comparison import assert_identical
 from tests.support.oracle import MODE, D, N, S
+
+pygame = pytest.importorskip("pygame")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import platform
 import signal
 import struct
 import threading
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,9 @@ def leave_workers_without_pidfds(context):
 @program
 def construct_without_shared_memory(number):
     """Reports the exceptions of every executor where no memory can be shared."""
+    # Python starts these once, for the default start method of Python 3.14.
+    forkserver.ensure_running()
+    resource_tracker.ensure_running()
     forbid(["memfd_create"], getattr(errno, number))
     facts = {"writable": os.access("/dev/shm", os.W_OK), "threads": threading.active_count()}
     assert Path("/dev/shm").is_dir()

@@ -103,7 +103,9 @@ def collect_in_a_thread_of(kind):
         dropped.set()
         collected.wait()
         for thread in threading.enumerate():
-            if thread is not threading.main_thread():
-                thread.join()
+            # In slices: without a GIL, what this thread has made and another one lets go is freed
+            # here, when this thread runs code of Python again.
+            while thread is not threading.main_thread() and thread.is_alive():
+                thread.join(0.1)
         files = sorted(path.suffix for path in Path(folder).iterdir())
     tell(enders=sorted({*enders}), errors=errors, files=files)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import cartwheel
+from tests.support.platforms import needs_pygame
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -35,6 +36,9 @@ MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
         pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-"),
     ],
     "gpu": pytest.mark.torch,
+    "multi-agent": needs_pygame,
+    "multiagent": needs_pygame,
+    "recorder": needs_pygame,
     "ale": pytest.mark.zoo,
     "environments": pytest.mark.zoo,
 }

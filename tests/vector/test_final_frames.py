@@ -14,6 +14,7 @@ from tests.support.cases import Case
 from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.oracle import MODE, D, S
+from tests.support.platforms import needs_pygame
 
 
 class PaintedEnv(TranscriptEnv):
@@ -210,6 +211,7 @@ NATIVE = {
 }
 
 
+@needs_pygame
 @pytest.mark.parametrize("env_id", NATIVE)
 @pytest.mark.parametrize("form", ["object", "dense"])
 def test_native_frames_have_the_pixels_of_a_single_environment(env_id, form):

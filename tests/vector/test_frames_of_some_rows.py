@@ -7,6 +7,7 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, Res
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
+from tests.support.platforms import needs_pygame
 
 
 class PaintedEnv(TranscriptEnv):
@@ -43,6 +44,7 @@ def test_only_the_chosen_environments_are_called(build_everywhere):
     assert envs.get_attr("drawings") == tuple(drawings + 2)
 
 
+@needs_pygame
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("env_id", ["Taxi-v4", "CartPole-v1"])
 def test_native_rows_are_those_of_all_frames(build_native, env_id, workers):

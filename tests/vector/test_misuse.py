@@ -13,11 +13,11 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-import pettingzoo
 import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from tests.multiagent.environments import rock_paper_scissors
 from tests.support.cases import POLE
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD
 from tests.support.gymnasium_versions import ASSERTS
@@ -33,8 +33,7 @@ def zeros(observations):
 
 def players(**keywords):
     """Three games of two agents."""
-    make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
-    return cartwheel.ParallelVectorEnv([make] * 3, executor="inline", **keywords)
+    return cartwheel.ParallelVectorEnv([rock_paper_scissors] * 3, executor="inline", **keywords)
 
 
 def sections():

@@ -4,7 +4,6 @@ import copy
 import re
 from collections import deque
 
-import cv2
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -31,6 +30,8 @@ from tests.support.wrapping import (
     drive,
     ways_of,
 )
+
+cv2 = pytest.importorskip("cv2")
 
 
 class ScreenEnv(gym.Env):

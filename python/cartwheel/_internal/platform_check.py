@@ -24,8 +24,8 @@ def check() -> None:
     """Loads the native module.
 
     Raises:
-        ImportError: Python is too old, the system is not one of :data:`SYSTEMS`, or this Python
-            cannot load the native module.
+        ImportError: Python is too old, the system is not one of :data:`SYSTEMS`, this Python cannot
+            load the native module, or this is a subinterpreter.
     """
     if sys.version_info < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
@@ -44,6 +44,11 @@ def check() -> None:
 
 def _reason(error: Exception) -> str:
     """Returns why the native module cannot be loaded, and the remedy."""
+    if "subinterpreters" in str(error):
+        return (
+            "cartwheel can be imported by the main interpreter of a process alone, as NumPy, and "
+            f"this is another one of {_python()}: use threads or processes."
+        )
     found = sorted(file.name for file in PACKAGE.glob("_cartwheel*.so"))
     if not found:
         return (

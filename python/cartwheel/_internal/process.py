@@ -157,7 +157,10 @@ class Finalizer:
             *args: Its first arguments.
         """
         self._pid = os.getpid()
-        self._calls = [functools.partial(function, *args)]  # `pop` is atomic: one thread calls it
+        #: The call that is still to be made, under 0.
+        self._calls = {0: functools.partial(function, *args)}
+        #: Takes it; ``None`` if another thread has. ``pop`` is atomic: one thread calls it.
+        self._take = functools.partial(self._calls.pop, 0, None)
         here = weakref.ref(self)
         self._at_end = Finalize(owner, _call, args=(here,), exitpriority=_EXIT_PRIORITY)
 
@@ -170,16 +173,15 @@ class Finalizer:
         """Calls the function with further arguments, unless it was called or detached."""
         if not self.alive:
             return
-        try:
-            call = self._calls.pop()
-        except IndexError:  # another thread called it
-            return
-        try:
-            call(*args)
-        except KeyboardInterrupt:  # what it did not do is done by the next call, or at the end
-            self._calls.append(call)
-            raise
-        self._at_end.cancel()
+        # A loop takes it: Python handles signals after a call, before it stores the result, and a
+        # Ctrl-C would lose what was taken. It handles none before the `try`, nor in the `except`.
+        for call in iter(self._take, None):
+            try:
+                call(*args)
+            except KeyboardInterrupt:  # what it did not do is done by the next call, or at the end
+                self._calls[0] = call
+                raise
+            self._at_end.cancel()
 
     def detach(self) -> None:
         """Cancels the call."""

@@ -38,8 +38,8 @@ def described_spaces(
     group.start_process.parts[0] = pickled(
         [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.limits)]
     )
-    group.start(0)
     try:
+        group.start(0)
         description = group.receive(0, "construct", settings.timeout)
     except Exception:  # it died or hangs, or its spaces cannot be loaded, or the rows are closed
         description = {"fault": None}

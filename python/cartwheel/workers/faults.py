@@ -75,6 +75,8 @@ class Fault:
         """Describes ``error``; with ``is_remote``, in a form that can always be pickled."""
         if not is_remote:
             return cls(row, error, None, [], "", "", os.getpid())
+        if isinstance(error, SystemExit) and _has_quit_pdb(error):
+            error = bdb.BdbQuit().with_traceback(error.__traceback__)
         # An exit such as `SystemExit` is reported to the caller, but does not end the caller.
         data = pickled_exception(error) if isinstance(error, Exception) else None
         return cls(row, None, data, _pickled_causes(error), *described(error), os.getpid())
@@ -109,6 +111,12 @@ class Fault:
         if isinstance(error, bdb.BdbQuit) and (self.pid, self.thread) != here:
             add_note(error, _NO_TERMINAL)
         return error
+
+
+def _has_quit_pdb(error: BaseException) -> bool:
+    """Whether ``breakpoint()`` ends with this: from Python 3.14 on, not with ``BdbQuit``."""
+    frames = traceback.walk_tb(_TRACEBACK.__get__(error))
+    return any(frame.f_globals.get("__name__") == "pdb" for frame, _ in frames)
 
 
 def _pickled_causes(error: BaseException) -> list[bytes]:

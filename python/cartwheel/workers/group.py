@@ -29,6 +29,7 @@ from cartwheel.workers.process import (
     OR_FORK,
     WITHOUT_MAIN_GUARD,
     described_exit,
+    ended_server,
     quoted,
     without_main_file,
 )
@@ -254,11 +255,7 @@ class WorkerGroup:
             process.join(1.0)
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
-        if process.exitcode == NO_MAIN_GUARD:
-            message = WITHOUT_MAIN_GUARD + (OR_FORK if self.may_fork else "")
-        elif phase == "construct" and self.start_process is not None:
-            cause = without_main_file(self.start_process.context)
-            message += cause and cause + (OR_FORK if self.may_fork else "")
+        message = self._with_cause(message, process.exitcode, phase)
         stderr = self._last_lines(worker)
         return WorkerDiedError(
             message + quoted(stderr),
@@ -268,6 +265,31 @@ class WorkerGroup:
             exitcode=process.exitcode,
             phase=phase,
             stderr=stderr,
+        )
+
+    def _with_cause(self, message: str, exitcode: int | None, phase: str) -> str:
+        """Adds why a process ended, or the fork server, if it is the main module of the program."""
+        or_fork = OR_FORK if self.may_fork else ""
+        if exitcode == NO_MAIN_GUARD:
+            return WITHOUT_MAIN_GUARD + or_fork
+        if phase == "construct" and self.start_process is not None:
+            cause = without_main_file(self.start_process.context)
+            message += cause and cause + or_fork
+        return message
+
+    def _without_server(self, worker: int, pid: int, exitcode: int) -> WorkerDiedError:
+        """Returns the exception for a worker that an ended fork server did not start."""
+        message = (
+            f"{self._name(worker)} was not started: the fork server, pid {pid}, imported the main "
+            f"module of the program, and {described_exit(exitcode)}"
+        )
+        return WorkerDiedError(
+            self._with_cause(message, exitcode, "construct"),
+            worker=worker,
+            env_index=list(range(*self.shards[worker])),
+            pid=pid,
+            exitcode=exitcode,
+            phase="construct",
         )
 
     def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
@@ -331,10 +353,19 @@ class WorkerGroup:
         Args:
             worker: The index of the worker.
             announced: The number of the last message that the earlier process may have announced.
+
+        Raises:
+            WorkerDiedError: The fork server has ended, because it cannot import the main module.
+            OSError: The system starts no more processes.
         """
         assert self.start_process is not None, "only processes are started here"
         with starting, uninterrupted():  # otherwise a started process could be lost
-            process, channel = self.start_process(worker)
+            try:
+                process, channel = self.start_process(worker)
+            except (EOFError, ConnectionError):
+                if (ended := ended_server()) is None:
+                    raise
+                raise self._without_server(worker, *ended) from None
             (old, self.processes[worker]) = (self.processes[worker], process)
             (old_channel, self.channels[worker]) = (self.channels[worker], channel)
             if isinstance(old_channel, ProcessChannel):

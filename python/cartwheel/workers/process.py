@@ -10,12 +10,13 @@ import signal
 import socket
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.workers.channels import ProcessChannel
+from cartwheel.workers.channels import Deadline, ProcessChannel
 from cartwheel.workers.exit_codes import read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
@@ -65,9 +66,10 @@ def lifeline() -> Descriptor:
 def check_can_start(remedy: str = "") -> None:
     """Raises if this process cannot start worker processes.
 
-    With ``spawn`` and ``forkserver`` a worker imports the main module of the program first. If the
-    module makes a vector environment when it is imported, the worker would start workers of its
-    own. Such a worker exits here silently; its parent explains the exit code.
+    With ``spawn`` and ``forkserver`` a worker imports the main module of the program first, or the
+    server does, in newer versions of Python. If the module makes a vector environment when it is
+    imported, the worker would start workers of its own. Such a worker exits here silently, and the
+    server with one line; the program explains the exit code.
 
     Args:
         remedy: What a daemonic process may do instead, for the error.
@@ -77,6 +79,10 @@ def check_can_start(remedy: str = "") -> None:
     """
     process = multiprocessing.current_process()
     if getattr(process, "_inheriting", False):  # as `multiprocessing.spawn` checks it
+        if process.name == "MainProcess":  # the server, which the program may need for other things
+            text = "the fork server ends: the main module of the program makes environments\n"
+            os.write(2, text.encode())
+            os._exit(NO_MAIN_GUARD)
         if process.name.startswith(_NAME):
             os._exit(NO_MAIN_GUARD)
         raise RuntimeError(
@@ -88,6 +94,27 @@ def check_can_start(remedy: str = "") -> None:
             f"this process ({process.name}) is daemonic and may have no child processes: {remedy}"
             "start this process with daemon=False"
         )
+
+
+def ended_server() -> tuple[int, int] | None:
+    """Returns id and exit code of the fork server, which refused a connection, if it has ended.
+
+    Python 3.14 lets it import the main module of the program, at which it ends if that fails.
+    """
+    server = sys.modules.get("multiprocessing.forkserver")
+    pid = getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None)
+    if pid is None or not hasattr(os, "waitid"):
+        return None
+    deadline = Deadline(1.0)  # it closes its socket a moment before it has ended
+    with contextlib.suppress(ChildProcessError):  # it is the child of another process
+        while deadline.left():
+            # Without taking the exit code, for which `multiprocessing` will ask.
+            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if ended is not None:
+                by_itself = ended.si_code == os.CLD_EXITED
+                return pid, ended.si_status if by_itself else -ended.si_status
+            time.sleep(0.01)
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. **Attached.** `PyInit_…`, which a macro makes, is called by Python alone, while it imports the
-//!    library.
+//! 1. **Attached.** `PyInit_…` and the function that fills the module, which a macro makes, are called by
+//!    Python alone, while it imports the library.
 
 /// Makes the static table of a library, without exporting it; [`plugin!`](crate::plugin!) exports
 /// it. A Rust program that steps environments by their ids uses it.
@@ -105,7 +105,7 @@ macro_rules! plugin {
     };
 }
 
-/// The function that Python calls to import the library.
+/// The functions that Python calls to import the library.
 #[cfg(feature = "python")]
 #[doc(hidden)]
 #[macro_export]
@@ -116,7 +116,12 @@ macro_rules! __python_module {
             let name =
                 $crate::__private::c_text(::core::concat!(::core::stringify!($module), "\0"));
             // SAFETY: Python calls this function while it imports the library (invariant 1).
-            unsafe { $crate::__private::module(name, &$plugin) }
+            unsafe { $crate::__private::define(name, fill) }
+        }
+
+        unsafe extern "C" fn fill(module: *mut $crate::__private::PyObject) -> ::core::ffi::c_int {
+            // SAFETY: Python calls this function with the new module (invariant 1).
+            unsafe { $crate::__private::fill(module, &$plugin) }
         }
     };
 }

@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -390,6 +392,36 @@ def test_collections_do_not_disturb_a_scan(make):
     while thread.is_alive():
         gc.collect()
     assert not errors
+
+
+COLLECT_IN_A_STEP = """
+import gc
+import jax
+import mujoco
+import cartwheel
+from cartwheel.jax import envs_to_jax
+
+envs = cartwheel.NativeVectorEnv("InvertedPendulum-v5", 2, executor="inline")
+init, step, _ = envs_to_jax(envs)
+state, _ = init(seed=1)
+collected = []
+
+def control(model, data):
+    if not collected:
+        collected.append(gc.collect())
+
+mujoco.set_mjcb_control(control)
+jax.block_until_ready(jax.jit(step)(state, jax.numpy.zeros((2, 1))))
+mujoco.set_mjcb_control(None)
+print(len(collected))
+"""
+
+
+def test_an_environment_may_collect_garbage_in_a_compiled_step():
+    """A collection that waited for the end of the step, which waits for it, would never end."""
+    program = [sys.executable, "-c", COLLECT_IN_A_STEP]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.stdout == "1\n", ended.stderr
 
 
 def test_a_compiled_function_does_not_keep_the_environments():

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from pathlib import Path
 
@@ -45,7 +46,14 @@ def _is_newer_than_its_sources(library):
 
 def _built():
     """The extension module of the crate ``test-plugin``, built unless it is there."""
-    library = ROOT / "target/debug/lib_test_plugin.so"
+    # That of the Makefile, which names the same Python, keeps what it has built.
+    environ = {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1", **os.environ}
+    target = ROOT / "target"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):  # its objects have another form
+        environ["PYO3_PYTHON"] = sys.executable
+        target /= f"free-threaded-{sysconfig.get_config_var('py_version_nodot')}"
+    environ["CARGO_TARGET_DIR"] = str(target)
+    library = target / "debug/lib_test_plugin.so"
     if _is_newer_than_its_sources(library):
         return library  # cargo would wait for other builds, such as those of `make test`
     command = [
@@ -57,11 +65,13 @@ def _built():
         "-p",
         "test-plugin",
     ]
-    debug = ROOT / "target/debug/lib_cartwheel.so"
+    debug = target / "debug/lib_cartwheel.so"
     if debug.exists() and debug.stat().st_size == Path(_cartwheel.__file__).stat().st_size:
         # Built together, as the Makefile does, all share crates; alone, these are built again.
         command += ["-p", "cartwheel-python", "-p", "cartwheel"]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, check=True, stdout=subprocess.PIPE, text=True
+    )
     messages = map(json.loads, done.stdout.splitlines())
     return next(
         Path(name)

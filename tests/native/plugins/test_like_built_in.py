@@ -6,7 +6,6 @@ import pickle
 
 import gymnasium as gym
 import numpy as np
-import pygame
 import pytest
 
 import cartwheel
@@ -344,6 +343,7 @@ def test_it_draws_text_and_single_environments(make_envs):
 
 
 def test_gymnasium_shows_its_pixels_in_a_window(monkeypatch):
+    pygame = pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     pygame.display.quit()
     with pytest.warns(UserWarning, match="'human' rendering"):

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import gymnasium as gym
@@ -40,6 +41,20 @@ def test_a_module_its_name_and_its_capsule_are_the_same_plugin(plugin):
     for same in (module, module.__name__, module.__cartwheel__):
         assert cartwheel.register(same) == IDS
     assert known() == before
+
+
+def test_a_plugin_leaves_the_gil_as_it_is(run_fresh):
+    """A module that does not say that it needs no GIL would switch it on for the whole process."""
+    program = """
+        import sys, warnings
+        warnings.simplefilter("error")
+        has_gil = getattr(sys, "_is_gil_enabled", lambda: True)
+        before = has_gil()
+        import test_plugin
+        print(before, has_gil())
+    """
+    has_gil = str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert run_fresh(program).split() == [has_gil, has_gil]
 
 
 @pytest.mark.usefixtures("plugin")

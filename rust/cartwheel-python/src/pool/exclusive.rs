@@ -68,8 +68,8 @@ impl Closing {
 }
 
 /// Says which call holds the lock, until it is dropped, before the lock is released. No order is
-/// needed: a thread finds its own number only while it is in the call itself; and those who ask
-/// whether the call began attached are attached, as such a call is when it changes this.
+/// needed: a thread finds its own number only while it is in the call itself; and a call that asks
+/// whether this one began attached asks again, until this is so or it gets the lock.
 struct Running<'a>(&'a Exclusive);
 
 impl<'a> Running<'a> {
@@ -229,12 +229,17 @@ impl Exclusive {
         }
     }
 
-    /// Calls `visit` with the state, for a garbage collector, which runs attached. Not while an attached
-    /// call uses it, which no collection sees begin or end: then the state's objects count as used. A
-    /// call of a compiled function begins and ends at any time, so all visits of a collection wait for
-    /// it; it never waits for the interpreter.
+    /// Calls `visit` with the state, for a garbage collector, which runs attached. Not while a call uses it,
+    /// which no collection sees begin or end: then the state's objects count as used.
+    ///
+    /// A call of a compiled function begins and ends at any time, and a collection must not wait for it: an
+    /// environment may call Python, and waits for the interpreter then. So the objects of a pool that such
+    /// functions know count as used. They are those of native rows, which refer to no vector environment.
     pub(super) fn visit<R>(&self, visit: impl FnOnce(&State) -> R) -> Option<R> {
-        self.lock(|| self.is_attached.load(Ordering::Relaxed)).ok()?.as_ref().map(visit)
+        if self.number.get().is_some() {
+            return None;
+        }
+        self.state.try_lock().ok()?.as_ref().map(visit)
     }
 
     /// Looks at the state, unless it is closed or broken, or a call uses it. `look` runs no Python code.
