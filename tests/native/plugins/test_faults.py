@@ -220,8 +220,11 @@ def test_a_frame_without_pixels_is_an_error_of_its_row(make_counter):
 
 
 def test_options_that_do_not_parse_are_refused_with_the_id(make_envs):
-    with pytest.raises(ValueError, match=f"^{FAULTY}: .*unknown variant `explode`"):
-        make_envs(new="explode")
+    choices = "one of 'none', 'fail', 'panic'"
+    with pytest.raises(ValueError, match=f"^{FAULTY}: `new` must be {choices}, got 'explode'"):
+        make_envs(drop="panic", new="explode")
+    with pytest.raises(ValueError, match=f"^{FAULTY}: `drop` must be a string, got 3"):
+        make_envs(drop=3)
     with pytest.raises(ValueError, match=f"^{FAULTY}: `new_after` must be "):
         make_envs(new_after=-1)
 
