@@ -46,6 +46,12 @@ pub struct OptionDoc {
 
 /// The options of a constructor or of a reset: what [`options!`](crate::options!) makes, or a type that
 /// derives `Deserialize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a struct of options",
+    label = "this type does not implement `EnvOptions`",
+    note = "`cartwheel::options!` makes one, and `cartwheel::NoOptions` is one without options; a type that \
+            derives serde's `Deserialize` implements `EnvOptions` itself"
+)]
 pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static {
     /// Documentation of the options, for listings such as `python -m cartwheel envs`. Those without
     /// an entry are listed by name.

@@ -5,7 +5,7 @@
 //! | [`Env`] | one environment |
 //! | [`Shared`] | what all environments of a kind share |
 //! | [`View`], [`Flat`], [`Floats`], [`Text`] | actions and observations as Rust types, in place |
-//! | [`Info`], [`InfoValue`] | infos as Rust types |
+//! | [`Info`], [`InfoValue`], [`List`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
 //! | [`AgentFlags`] | who of several agents is there |
@@ -47,7 +47,7 @@ pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
 pub use either::Either;
 pub use floats::{Floats, FloatsRef};
-pub use info::{Info, InfoValue};
+pub use info::{Info, InfoValue, List};
 pub use leaves::{Arrays, Leaves, LeavesMut};
 pub use parameter::{Parameter, wrong};
 pub use render::{Frame, RenderMode};

@@ -92,7 +92,7 @@ pub const CHECKS: &[&str] = &[
 /// * `reads`: `observe` and `info` change nothing.
 /// * `observe`: every element is always written, also before the first reset. Memory is filled with
 ///   two patterns in turn, so that an element that is never or not always written shows.
-/// * `infos`: every value can be read, and a key has one type.
+/// * `infos`: every value can be read, and a key has one type, and arrays of one shape.
 /// * `blocks`: `step_block` equals `step` to the last bit, and leaves rows alone that do not run.
 /// * `states`: rows go on alike from a saved state, in another environment too, with the parameters
 ///   that were set.

@@ -29,6 +29,7 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::InfoChanges, "reads", "`observe` or `info` changed the state"),
     (Defect::InfoTwice, "steps", "the info cannot be read"),
     (Defect::InfoTypes, "infos", "info[\"luck\"] has several types"),
+    (Defect::InfoShapes, "infos", "info[\"luck\"] has arrays of several shapes"),
     (Defect::BlockDiffers, "blocks", "alone"),
     (Defect::BlockTouchesOthers, "blocks", "of row 3 of 4, which did not run, differs"),
     (Defect::SavesLess, "states", "`load` shows another observation"),

@@ -30,6 +30,7 @@ pub(crate) enum Defect {
     InfoChanges,
     InfoTwice,
     InfoTypes,
+    InfoShapes,
     BlockDiffers,
     BlockTouchesOthers,
     SavesLess,
@@ -86,6 +87,7 @@ impl InfoValue for Luck {
                 writer.float(self.1);
             }
             Defect::InfoTypes if self.2 % 2 == 1 => writer.int(1),
+            Defect::InfoShapes => vec![1_u8; 1 + self.2 as usize % 2].write(writer),
             _ => writer.float(self.1),
         }
     }
