@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cartwheel_abi as abi;
+use cartwheel_core::DType;
 use cartwheel_core::rng::Rng;
 
 fn include() -> PathBuf {
@@ -81,6 +82,10 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
             cartwheel_info_int(&batch, "int", -5);
             cartwheel_info_float(&batch, "float", 0.5);
             cartwheel_info_text(&batch, "text", "value");
+            const size_t shape[] = {{ 2, 3 }};
+            const int16_t mask[] = {{ 1, 0, 1, 0, 0, -2 }};
+            cartwheel_info_array(&batch, "array", CARTWHEEL_INT16, 2, shape, mask);
+            cartwheel_info_array(&batch, "number", CARTWHEEL_BOOL, 0, NULL, "\1");
             cartwheel_info_end(&batch, at);
             for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
             printf("\n");
@@ -119,6 +124,11 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     infos.float(0.5);
     infos.key("text");
     infos.text("value");
+    infos.key("array");
+    let mask: Vec<u8> = [1_i16, 0, 1, 0, 0, -2].into_iter().flat_map(i16::to_ne_bytes).collect();
+    infos.array(DType::I16, &[2, 3], &mask);
+    infos.key("number");
+    infos.array(DType::Bool, &[], &[1]);
     infos.end(record);
     let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
     assert_eq!(rest[100].trim(), bytes.join(" "));

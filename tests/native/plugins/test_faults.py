@@ -266,7 +266,7 @@ def test_a_plugin_that_breaks_a_rule_is_named_and_the_pool_can_be_closed(make_co
     assert envs.reset(seed=1)[0].tolist() == [[0]] * 3
 
 
-@pytest.mark.parametrize("fault", ["malformed value", "pickled value"])
+@pytest.mark.parametrize("fault", ["malformed value", "pickled value", "deep value"])
 @MODE
 def test_an_info_that_cannot_be_read_or_would_be_unpickled_is_refused(make_counter, fault, mode):
     envs = make_counter(fault=fault, autoreset_mode=mode)
