@@ -11,7 +11,7 @@
 #define CARTWHEEL_MAJOR 2
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 2
+#define CARTWHEEL_MINOR 3
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -149,7 +149,8 @@ struct cartwheel_space {
 
 // The description of a kind. Valid until the kind is freed.
 struct cartwheel_description {
-    // `sizeof` of this struct in the host's version; the host sets it.
+    // `sizeof` of this struct in the host's version; the host sets it. A plugin that can do with an
+    // older host than one with a field compares before it sets that field.
     size_t struct_size;
     // The nodes of the observation space.
     const struct cartwheel_space *observation;
@@ -186,6 +187,9 @@ struct cartwheel_description {
     const char *const *agents;
     // Number of agents; 0 for an environment of one.
     size_t num_agents;
+    // Since minor version 3, optional. Frames per second of videos and windows; 0 for the host's
+    // choice.
+    size_t render_fps;
 };
 
 // One task on consecutive rows.

@@ -31,7 +31,7 @@ const SIZES: &str = r#"
     printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
     printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
     printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
-    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, num_agents));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_fps));
     printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, action_dtypes));
     printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
     printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, reset_option_names));
@@ -49,7 +49,7 @@ fn sizes() -> Vec<String> {
         size!(Sink grow),
         size!(RandomStream half),
         size!(Space high),
-        size!(Description num_agents),
+        size!(Description render_fps),
         size!(Batch action_dtypes),
         size!(Frame bytes),
         size!(Env reset_option_names),
@@ -153,7 +153,7 @@ fn no_field_has_moved_since_it_was_added() {
     fields!(Space: kind 0 dtype 4 key 8 children 16 dimensions 24 shape 32 bounds 40 low 48 high 56);
     fields!(Description: struct_size 0 observation 8 observation_nodes 16 action 24 action_nodes 32);
     fields!(Description: parameters 40 num_parameters 48 render_modes 56 num_render_modes 64);
-    fields!(Description: action_floats 72 agents 80 num_agents 88);
+    fields!(Description: action_floats 72 agents 80 num_agents 88 render_fps 96);
     fields!(Batch: struct_size 0 first 8 rows 16 next 24 commands 32 actions 40 observations 48);
     fields!(Batch: rewards 56 terminations 64 truncations 72 streams 80 reset_options 88);
     fields!(Batch: info_row 96 infos 104 error 112 action_dtypes 120);

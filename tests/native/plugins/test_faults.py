@@ -208,6 +208,7 @@ def test_a_terminal_state_that_cannot_be_drawn_fails_its_row(make_envs, word):
 def test_a_frame_without_pixels_is_an_error_of_its_row(make_counter):
     keywords = {"fault": "flat frame", "render_mode": "rgb_array", "autoreset_mode": "same_step"}
     envs = make_counter(**keywords)
+    assert envs.metadata["render_fps"] == 30  # it does not say
     envs.reset(seed=1)
     text = rf"a frame of 0 x {sys.maxsize} pixels has 0 bytes"
     with pytest.raises(cartwheel.EnvFailedError, match=f"row 0 failed: {text}"):

@@ -124,15 +124,15 @@ BOTH = r"^plugin counter 1\.2\.3 "
 REFUSED = {
     "an older major": (
         {"MAJOR": "CARTWHEEL_MAJOR-1"},
-        r"was built for version 1\.2 of the interface, and this cartwheel has 2\.2: build the plu",
+        r"was built for version 1\.3 of the interface, and this cartwheel has 2\.3: build the plu",
     ),
     "a newer major": (
         {"MAJOR": "CARTWHEEL_MAJOR+1"},
-        r"was built for version 3\.2 of the interface, and this cartwheel has 2\.2: install a new",
+        r"was built for version 3\.3 of the interface, and this cartwheel has 2\.3: install a new",
     ),
     "a need of a newer minor": (
         {"MINOR": "CARTWHEEL_MINOR+1", "NEEDS_MINOR": "CARTWHEEL_MINOR+1"},
-        r"needs version 2\.3 of the interface, and this cartwheel has 2\.2: install a newer cartwh",
+        r"needs version 2\.4 of the interface, and this cartwheel has 2\.3: install a newer cartwh",
     ),
     "a short plugin": (
         {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin,num_envs)"},

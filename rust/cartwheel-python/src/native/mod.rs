@@ -135,6 +135,11 @@ impl PyNativeEnvs {
         self.kind.render_modes().to_vec()
     }
 
+    /// Frames per second of videos and windows.
+    fn render_fps(&self) -> usize {
+        self.kind.render_fps()
+    }
+
     /// The names of the agents.
     fn agents(&self) -> Vec<String> {
         self.kind.agents().to_vec()

@@ -206,6 +206,9 @@ pub trait Env: Sized + Send + 'static {
     /// The ways in which [`Env::render`] can render.
     const RENDER: &'static [RenderMode] = &[];
 
+    /// Frames per second of videos and windows: `metadata["render_fps"]`.
+    const RENDER_FPS: u32 = 30;
+
     /// Draws the present state, as [`Frame::mode`] wants it.
     ///
     /// # Errors

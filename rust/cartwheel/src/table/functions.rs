@@ -169,6 +169,7 @@ const NOTHING: abi::Description = abi::Description {
     action_floats: null(),
     agents: null(),
     num_agents: 0,
+    render_fps: 0,
 };
 
 /// `cartwheel_abi::Env::kind_describe`.
