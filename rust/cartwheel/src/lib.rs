@@ -210,7 +210,7 @@ pub mod __private {
     pub use serde;
 
     #[cfg(feature = "python")]
-    pub use crate::python::module;
+    pub use crate::python::{fill, module};
     #[cfg(feature = "python")]
     pub use pyo3_ffi::PyObject;
 }

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. **Attached.** `PyInit_…`, which a macro makes, is called by Python alone, while it imports the
-//!    library.
+//! 1. **Attached.** `PyInit_…` and the function that fills the module, which a macro makes, are called by
+//!    Python alone, while it imports the library.
 
 /// Makes the static table of a library, without exporting it; [`plugin!`](crate::plugin!) exports
 /// it. A Rust program that steps environments by their ids uses it.
@@ -113,10 +113,15 @@ macro_rules! __python_module {
     ($module:ident $plugin:ident) => {
         #[unsafe(export_name = ::core::concat!("PyInit_", ::core::stringify!($module)))]
         extern "C" fn init() -> *mut $crate::__private::PyObject {
+            extern "C" fn fill(module: *mut $crate::__private::PyObject) -> ::core::ffi::c_int {
+                // SAFETY: Python calls this function while it imports the library (invariant 1).
+                unsafe { $crate::__private::fill(module, &$plugin) }
+            }
+
             let name =
                 $crate::__private::c_text(::core::concat!(::core::stringify!($module), "\0"));
             // SAFETY: Python calls this function while it imports the library (invariant 1).
-            unsafe { $crate::__private::module(name, &$plugin) }
+            unsafe { $crate::__private::module(name, fill) }
         }
     };
 }

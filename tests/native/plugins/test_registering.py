@@ -1,8 +1,11 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import importlib
 import re
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import gymnasium as gym
@@ -40,6 +43,20 @@ def test_a_module_its_name_and_its_capsule_are_the_same_plugin(plugin):
     for same in (module, module.__name__, module.__cartwheel__):
         assert cartwheel.register(same) == IDS
     assert known() == before
+
+
+def test_a_module_that_is_imported_once_more_is_the_same_plugin(plugin, monkeypatch):
+    module, before = plugin._test_plugin, known()
+    monkeypatch.setattr(plugin, "_test_plugin", module)  # imports replace it
+    monkeypatch.delitem(sys.modules, module.__name__)
+    again = importlib.import_module(module.__name__)
+    assert again is not module
+    assert (cartwheel.register(again), known()) == (IDS, before)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="there is a GIL")
+def test_the_import_of_a_module_leaves_the_gil_off(run_fresh):
+    assert run_fresh("import sys, test_plugin; print(sys._is_gil_enabled())") == "False\n"
 
 
 @pytest.mark.usefixtures("plugin")
