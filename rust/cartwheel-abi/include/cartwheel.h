@@ -182,8 +182,9 @@ struct cartwheel_description {
     // `agents`, may be a `DICT` with their names as keys instead.
     //
     // The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
-    // that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
-    // was stepped, and rewards are zeros.
+    // that `agents` has an observation of it; stepped; alive after the step. A flag that is not 0 is
+    // true. After a reset no agent was stepped, and rewards are zeros. Agents that are alive when the
+    // row is terminated or truncated end with it.
     const char *const *agents;
     // Number of agents; 0 for an environment of one.
     size_t num_agents;

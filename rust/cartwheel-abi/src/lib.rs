@@ -190,8 +190,9 @@ pub struct Description {
     /// `agents`, may be a `DICT` with their names as keys instead.
     ///
     /// The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
-    /// that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
-    /// was stepped, and rewards are zeros.
+    /// that `agents` has an observation of it; stepped; alive after the step. A flag that is not 0 is
+    /// true. After a reset no agent was stepped, and rewards are zeros. Agents that are alive when the
+    /// row is terminated or truncated end with it.
     pub agents: *const *const c_char,
     /// Number of agents; 0 for an environment of one.
     pub num_agents: usize,

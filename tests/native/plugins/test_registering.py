@@ -25,6 +25,7 @@ IDS = [
     "test_plugin/Faulty-v0",
     "test_plugin/Misfit-v0",
     "test_plugin/Relay-v0",
+    "test_plugin/Team-v0",
     "test_plugin/Teller-v0",
     "test_plugin/Unwritten-v0",
 ]

@@ -102,7 +102,7 @@ pub trait Env: Sized + Send + 'static {
     /// | key | space | contents |
     /// |---|---|---|
     /// | `agents` | any; the first dimension of each leaf is the agents; or a `Dict` with their names as keys | their observations, zeros for those that are not there |
-    /// | `flags` | [`AgentFlags::space`] | [`AgentFlags`] |
+    /// | `flags` | [`AgentFlags::space`], as a [`Flat<i8>`](Flat) | [`AgentFlags`] |
     /// | `rewards` | `Box` of `f64[agents]` | each agent's reward of the last step, 0 after a reset |
     /// | `state` | any; may be left out | the state of the whole environment, for critics |
     ///
@@ -110,7 +110,8 @@ pub trait Env: Sized + Send + 'static {
     /// their names as keys. Spaces of agents may differ: as parts of such a `Dict`, or along the dimension,
     /// as in a `MultiDiscrete` of 3 and 5 actions. Actions of agents that are not there are ignored. The
     /// reward of a transition is that of the row, such as the sum;
-    /// it is terminated when no agent is left.
+    /// it is terminated when no agent is left. Agents that live when it is terminated or truncated end
+    /// with it.
     fn agents(options: &Self::Options, shared: &Self::Shared) -> Vec<String> {
         let _ = (options, shared);
         Vec::new()
