@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod agents;
 mod blocks;
 mod error;
 mod life;
@@ -65,6 +66,7 @@ pub const CHECKS: &[&str] = &[
     "options",
     "steps",
     "spaces",
+    "agents",
     "same_seed",
     "other_seeds",
     "reads",
@@ -87,6 +89,8 @@ pub const CHECKS: &[&str] = &[
 /// * `options`: keywords and options of a reset have descriptions, and valid defaults.
 /// * `steps`: resets succeed, and so do steps with actions of the space.
 /// * `spaces`: observations lie in their spaces, rewards are finite.
+/// * `agents`: flags of several agents follow from those before, rewards and observations of agents
+///   from their flags, and the end of the episode from all of them.
 /// * `same_seed`, `other_seeds`: the same seed gives the same life; other seeds give others, if
 ///   anything is random: if a second episode with the same actions differs from the first.
 /// * `reads`: `observe` and `info` change nothing.
@@ -115,6 +119,7 @@ pub fn check_env<E: Env>(options: E::Options) -> Result<(), CheckError> {
     run::<E, _>("options", options::described::<E>)?;
     run::<E, _>("steps", || subject.steps())?;
     run::<E, _>("spaces", || single::spaces(&subject))?;
+    run::<E, _>("agents", || agents::agents(&subject))?;
     run::<E, _>("same_seed", || single::same_seed(&subject))?;
     run::<E, _>("other_seeds", || single::other_seeds(&subject))?;
     run::<E, _>("reads", || single::reads(&subject))?;
