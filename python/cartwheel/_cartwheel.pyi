@@ -467,6 +467,9 @@ class NativeEnvs:
     def render_modes(self) -> list[str]:
         """Returns the render modes of environments that draw themselves."""
 
+    def render_fps(self) -> int:
+        """Returns the frames per second of videos and windows of such environments."""
+
     def agents(self) -> list[str]:
         """Returns the names of the agents of environments of several, in their order."""
 

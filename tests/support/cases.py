@@ -128,6 +128,7 @@ VARIANTS = [
     Case("FrozenLake-v1", {"desc": ISLAND, "success_rate": 0.1}, truncates=False),
     Case("FrozenLake-v1", {"desc": ISLAND, "map_name": "nowhere"}, truncates=False),
     Case("FrozenLake-v1", {"desc": ("SG",), "success_rate": 0}, truncates=False),
+    Case("FrozenLake-v1", {"success_rate": 1}, truncates=False),
     Case("FrozenLake-v1", {"reward_schedule": (2, -0.1, -0.001)}, truncates=False),
     Case("FrozenLake8x8-v1", {"reward_schedule": (10, 0, -1), "max_episode_steps": 20}),
     Case("CliffWalking-v1", {"is_slippery": True, "max_episode_steps": 60}, terminates=False),
@@ -135,6 +136,7 @@ VARIANTS = [
     Case("Taxi-v4", {"is_rainy": True}, truncates=False),
     Case("Taxi-v4", {"fickle_passenger": True}, truncates=False),
     Case("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.5, "max_episode_steps": 100}),
+    Case("Taxi-v4", {"is_rainy": True, "rainy_probability": 1}, truncates=False),
     Case("Taxi-v4", {"fickle_passenger": True, "fickle_probability": 1.0}, truncates=False),
     Case("Taxi-v4", {"is_rainy": True, "fickle_passenger": True, "max_episode_steps": 40}),
 ]

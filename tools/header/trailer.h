@@ -90,6 +90,24 @@ static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char
     cartwheel_append(batch->infos, value, len);
 }
 
+/* Writes an array into the info that was begun, such as a mask of actions: elements of `dtype`, from
+   CARTWHEEL_BOOL to CARTWHEEL_FLOAT64, row-major, of at most 63 dimensions. */
+static inline void cartwheel_info_array(struct cartwheel_batch *batch, const char *key,
+                                        uint32_t dtype, size_t dimensions, const size_t *shape,
+                                        const void *elements) {
+    static const unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8};
+    const unsigned char head[] = {(unsigned char)dtype, (unsigned char)dimensions};
+    size_t len = sizes[dtype];
+    cartwheel_info_key(batch, key, 7);
+    cartwheel_append(batch->infos, head, sizeof head);
+    for (size_t at = 0; at < dimensions; at++) {
+        uint32_t length = (uint32_t)shape[at];
+        cartwheel_append(batch->infos, &length, 4);
+        len *= length;
+    }
+    cartwheel_append(batch->infos, elements, len);
+}
+
 /* Writes a float as the value of a parameter. */
 static inline void cartwheel_value_float(struct cartwheel_sink *value, double number) {
     const unsigned char tag = 4;

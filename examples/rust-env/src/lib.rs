@@ -125,6 +125,7 @@ impl Env for Maze {
     }
 
     const RENDER: &'static [RenderMode] = &[RenderMode::RgbArray, RenderMode::Ansi];
+    const RENDER_FPS: u32 = 8;
 
     fn render(&self, frame: &mut Frame) -> Result<(), Failure> {
         frame.grid((self.size, self.size), 16, |cell| match self.walls[cell] {

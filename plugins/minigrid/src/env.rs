@@ -204,6 +204,7 @@ impl<L: Level> Env for MiniGrid<L> {
     type Info = ();
 
     const RENDER: &'static [RenderMode] = &[RenderMode::RgbArray];
+    const RENDER_FPS: u32 = 10;
 
     fn spaces(options: &L::Options, _: &Tiles) -> Spaces {
         // The options were accepted by `new`.

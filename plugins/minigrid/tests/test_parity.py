@@ -118,6 +118,7 @@ def test_keywords_of_a_level_are_those_of_the_original(env_id, keywords):
 def test_frames_equal_those_of_the_original(env_id, keywords):
     ours = gym.make(f"cartwheel_minigrid/{env_id}", render_mode="rgb_array", **keywords)
     theirs = gym.make(env_id, render_mode="rgb_array", **keywords)
+    assert ours.metadata["render_fps"] == theirs.metadata["render_fps"]
     rng = np.random.default_rng(2)
     with ours, theirs:
         for env in (ours, theirs):

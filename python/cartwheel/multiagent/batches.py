@@ -171,7 +171,7 @@ class AgentBatches:
             final_present = present & over & has_last
             shown = _flags(batch["flags"])
             present, left = shown[_PRESENT], shown[_LIVES]
-        failed, cut = failed_rows(infos) if infos else None, truncations
+        failed, ends, cut = failed_rows(infos) if infos else None, terminations, truncations
         if failed is not None:
             # An environment that ended by itself failed in the reset after it. Where infos alone
             # were lost, the step stands, unless its last observation was lost with them.
@@ -180,11 +180,13 @@ class AgentBatches:
             acted[:, failed] = False
             # After the death of a worker, the flags are those of the new environment.
             lives = np.where(failed, self.lives[:, rows], lives)
-            cut = truncations | failed
-        if np.count_nonzero(cut):
-            truncated |= lives & cut
-            if not self._is_same_step:
-                left = left & ~cut
+            ends, cut = terminations & ~failed, truncations | failed
+        # Agents that are left when their row is over, end with it.
+        for of_agents, of_rows in ((terminated, ends), (truncated, cut)):
+            if np.count_nonzero(of_rows):
+                of_agents |= lives & of_rows
+                if not self._is_same_step:
+                    left = left & ~of_rows
         if frozen is not None and np.count_nonzero(frozen):
             acted[:, frozen] = False
             over[frozen] = False
@@ -376,9 +378,10 @@ def _places(groups: list[Group], count: int) -> list[tuple[Group, int]]:
 
 
 def _flags(columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns flags ``(n, ...)`` of bytes with the rows last, as a copy."""
+    """Returns flags ``(n, ...)`` with the rows last, as a copy; bytes that are not 0 are true."""
     places = (*range(1, columns.ndim), 0)
-    return np.ascontiguousarray(columns.transpose(places)).view(np.bool_)
+    flags: NDArray[np.bool_] = np.not_equal(columns.transpose(places), 0, order="C")
+    return flags
 
 
 def _show_state(batch: dict[str, Any], infos: dict[str, Any]) -> None:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[[list[Any], Sequence[int] | None], tuple[Any, ...]]
 
-#: Frames per second in videos of environments that draw themselves.
-_FPS = 30
-
 
 class Renderer(Protocol):
     """Draws rows of a native environment.
@@ -59,8 +56,8 @@ class Renderer(Protocol):
 class OwnRenderer(Renderer):
     """Gets frames from the environments themselves, as those of plugins draw them."""
 
-    def __init__(self, env_id: str, modes: list[str], render_mode: str | None) -> None:
-        """Keeps the render modes of a kind of environment.
+    def __init__(self, env_id: str, modes: list[str], fps: int, render_mode: str | None) -> None:
+        """Keeps the render modes and the frames per second of a kind of environment.
 
         Raises:
             ValueError: The environment does not have this render mode.
@@ -69,7 +66,7 @@ class OwnRenderer(Renderer):
         self._env_id = env_id
         self._render_mode = render_mode
         self.keeps = None if render_mode is None else modes.index(render_mode)
-        self.metadata = {"render_modes": modes, "render_fps": _FPS}
+        self.metadata = {"render_modes": modes, "render_fps": fps}
 
     def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""

@@ -239,7 +239,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             external_rewards=self._external_rewards is not None,
             external_resets=None if self._external_resets is None else "simulation",
         )
-        self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
+        self._renderer = self._renderer_of(envs, native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
         self._opened(_shut_down)
         LOGGER.debug(
@@ -260,12 +260,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Returns the MuJoCo part; ``None`` for environments that Rust computes itself."""
         return MujocoBackend(self.env_id, options) if is_mujoco(self.env_id) else None
 
-    def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
-        """Returns the renderer of the environments; plugins have these render modes."""
+    def _renderer_of(self, envs: NativeEnvs, native_id: str, options: dict[str, Any]) -> Renderer:
+        """Returns the renderer of the environments; those of plugins draw themselves."""
         if self._mujoco is not None:
             return RowsRenderer(self._shown_id, self._mujoco, self.render_mode)
+        modes = envs.render_modes()
         if modes or native_id == self.env_id:  # Gymnasium does not have environments of plugins
-            return OwnRenderer(self.env_id, modes, self.render_mode)
+            return OwnRenderer(self.env_id, modes, envs.render_fps(), self.render_mode)
         return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
 
     def _open(

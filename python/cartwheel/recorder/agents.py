@@ -267,6 +267,7 @@ class AgentTrajectories(TrajectoryRecorder):
         yield from self._agents.columns("rewards", rewards)
         flags = observations["flags"].astype(np.bool_)
         terminated, truncated, _, acted, lives = flags.swapaxes(0, 1)
+        terminated = terminated | (lives & np.asarray(batch.terminations)[:, np.newaxis])
         truncated = truncated | (lives & np.asarray(batch.truncations)[:, np.newaxis])
         columns = {"terminated": terminated, "truncated": truncated, "acted": acted}
         for name, column in columns.items():

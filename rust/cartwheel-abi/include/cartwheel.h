@@ -11,7 +11,7 @@
 #define CARTWHEEL_MAJOR 2
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 2
+#define CARTWHEEL_MINOR 3
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -149,7 +149,8 @@ struct cartwheel_space {
 
 // The description of a kind. Valid until the kind is freed.
 struct cartwheel_description {
-    // `sizeof` of this struct in the host's version; the host sets it.
+    // `sizeof` of this struct in the host's version; the host sets it. A plugin that can do with an
+    // older host than one with a field compares before it sets that field.
     size_t struct_size;
     // The nodes of the observation space.
     const struct cartwheel_space *observation;
@@ -181,11 +182,15 @@ struct cartwheel_description {
     // `agents`, may be a `DICT` with their names as keys instead.
     //
     // The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
-    // that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
-    // was stepped, and rewards are zeros.
+    // that `agents` has an observation of it; stepped; alive after the step. A flag that is not 0 is
+    // true. After a reset no agent was stepped, and rewards are zeros. Agents that are alive when the
+    // row is terminated or truncated end with it.
     const char *const *agents;
     // Number of agents; 0 for an environment of one.
     size_t num_agents;
+    // Since minor version 3, optional. Frames per second of videos and windows; 0 for the host's
+    // choice.
+    size_t render_fps;
 };
 
 // One task on consecutive rows.
@@ -441,6 +446,24 @@ static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char
     cartwheel_info_key(batch, key, 5);
     cartwheel_append(batch->infos, &len, 4);
     cartwheel_append(batch->infos, value, len);
+}
+
+/* Writes an array into the info that was begun, such as a mask of actions: elements of `dtype`, from
+   CARTWHEEL_BOOL to CARTWHEEL_FLOAT64, row-major, of at most 63 dimensions. */
+static inline void cartwheel_info_array(struct cartwheel_batch *batch, const char *key,
+                                        uint32_t dtype, size_t dimensions, const size_t *shape,
+                                        const void *elements) {
+    static const unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8};
+    const unsigned char head[] = {(unsigned char)dtype, (unsigned char)dimensions};
+    size_t len = sizes[dtype];
+    cartwheel_info_key(batch, key, 7);
+    cartwheel_append(batch->infos, head, sizeof head);
+    for (size_t at = 0; at < dimensions; at++) {
+        uint32_t length = (uint32_t)shape[at];
+        cartwheel_append(batch->infos, &length, 4);
+        len *= length;
+    }
+    cartwheel_append(batch->infos, elements, len);
 }
 
 /* Writes a float as the value of a parameter. */

@@ -32,7 +32,7 @@ use core::ffi::{c_char, c_void};
 pub const MAJOR: u32 = 2;
 
 /// Counts the fields, commands and codes that were appended.
-pub const MINOR: u32 = 2;
+pub const MINOR: u32 = 3;
 
 /// The call succeeded.
 pub const OK: u32 = 0;
@@ -157,7 +157,8 @@ pub struct Space {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Description {
-    /// `sizeof` of this struct in the host's version; the host sets it.
+    /// `sizeof` of this struct in the host's version; the host sets it. A plugin that can do with an
+    /// older host than one with a field compares before it sets that field.
     pub struct_size: usize,
     /// The nodes of the observation space.
     pub observation: *const Space,
@@ -189,11 +190,15 @@ pub struct Description {
     /// `agents`, may be a `DICT` with their names as keys instead.
     ///
     /// The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
-    /// that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
-    /// was stepped, and rewards are zeros.
+    /// that `agents` has an observation of it; stepped; alive after the step. A flag that is not 0 is
+    /// true. After a reset no agent was stepped, and rewards are zeros. Agents that are alive when the
+    /// row is terminated or truncated end with it.
     pub agents: *const *const c_char,
     /// Number of agents; 0 for an environment of one.
     pub num_agents: usize,
+    /// Since minor version 3, optional. Frames per second of videos and windows; 0 for the host's
+    /// choice.
+    pub render_fps: usize,
 }
 
 /// One task on consecutive rows.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cartwheel_abi as abi;
+use cartwheel_core::DType;
 use cartwheel_core::rng::Rng;
 
 fn include() -> PathBuf {
@@ -30,7 +31,7 @@ const SIZES: &str = r#"
     printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
     printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
     printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
-    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, num_agents));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_fps));
     printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, action_dtypes));
     printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
     printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, reset_option_names));
@@ -48,7 +49,7 @@ fn sizes() -> Vec<String> {
         size!(Sink grow),
         size!(RandomStream half),
         size!(Space high),
-        size!(Description num_agents),
+        size!(Description render_fps),
         size!(Batch action_dtypes),
         size!(Frame bytes),
         size!(Env reset_option_names),
@@ -81,6 +82,10 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
             cartwheel_info_int(&batch, "int", -5);
             cartwheel_info_float(&batch, "float", 0.5);
             cartwheel_info_text(&batch, "text", "value");
+            const size_t shape[] = {{ 2, 3 }};
+            const int16_t mask[] = {{ 1, 0, 1, 0, 0, -2 }};
+            cartwheel_info_array(&batch, "array", CARTWHEEL_INT16, 2, shape, mask);
+            cartwheel_info_array(&batch, "number", CARTWHEEL_BOOL, 0, NULL, "\1");
             cartwheel_info_end(&batch, at);
             for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
             printf("\n");
@@ -119,6 +124,11 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     infos.float(0.5);
     infos.key("text");
     infos.text("value");
+    infos.key("array");
+    let mask: Vec<u8> = [1_i16, 0, 1, 0, 0, -2].into_iter().flat_map(i16::to_ne_bytes).collect();
+    infos.array(DType::I16, &[2, 3], &mask);
+    infos.key("number");
+    infos.array(DType::Bool, &[], &[1]);
     infos.end(record);
     let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
     assert_eq!(rest[100].trim(), bytes.join(" "));
@@ -143,7 +153,7 @@ fn no_field_has_moved_since_it_was_added() {
     fields!(Space: kind 0 dtype 4 key 8 children 16 dimensions 24 shape 32 bounds 40 low 48 high 56);
     fields!(Description: struct_size 0 observation 8 observation_nodes 16 action 24 action_nodes 32);
     fields!(Description: parameters 40 num_parameters 48 render_modes 56 num_render_modes 64);
-    fields!(Description: action_floats 72 agents 80 num_agents 88);
+    fields!(Description: action_floats 72 agents 80 num_agents 88 render_fps 96);
     fields!(Batch: struct_size 0 first 8 rows 16 next 24 commands 32 actions 40 observations 48);
     fields!(Batch: rewards 56 terminations 64 truncations 72 streams 80 reset_options 88);
     fields!(Batch: info_row 96 infos 104 error 112 action_dtypes 120);

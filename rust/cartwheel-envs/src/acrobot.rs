@@ -64,15 +64,7 @@ impl Parameter for Equations {
     }
 }
 
-impl cartwheel::State for Equations {
-    fn save(&self, state: &mut Vec<u8>) {
-        (*self == Self::Nips).save(state);
-    }
-
-    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        Ok(if cartwheel::State::load(state)? { Self::Nips } else { Self::Book })
-    }
-}
+cartwheel::state! { impl State for enum Equations { Book, Nips } }
 
 physics! {
     /// Constants in SI units; the names of the parameters are Gymnasium's.

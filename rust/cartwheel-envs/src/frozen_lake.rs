@@ -33,7 +33,7 @@ options! {
         /// Whether a move may also go to either side.
         is_slippery: bool = true,
         /// Probability that a move goes in its direction on slippery ice.
-        success_rate: f64 = 1.0 / 3.0,
+        success_rate: Probability = Probability::Of(1.0 / 3.0),
         /// Rewards for reaching the goal, a hole and ice.
         reward_schedule: (f64, f64, f64) = (1.0, 0.0, 0.0),
     }
@@ -190,7 +190,7 @@ pub struct FrozenLake {
     rewards: (f64, f64, f64),
     /// Probabilities that a move goes in its direction and to either side; `None` on ice that is
     /// not slippery.
-    slip: Option<(f64, f64)>,
+    slip: Option<(Probability, f64)>,
 }
 
 /// The map that all rows have; none when each has its own random one.
@@ -240,10 +240,7 @@ impl Env for FrozenLake {
 
     fn new(options: &Options, map: &Arc<Map>) -> Result<Self, Error> {
         let Options { is_slippery, success_rate, reward_schedule, .. } = *options;
-        if !(0.0..=1.0).contains(&success_rate) {
-            let message = format!("success_rate must be in [0, 1], got {success_rate}");
-            return Err(Error::bad_options(message));
-        }
+        let fail_rate = (1.0 - success_rate.check("success_rate")?) / 2.0;
         let lake = map.lake()?;
         Ok(Self {
             cell: Cell::new(0, lake.cells.len()),
@@ -251,7 +248,7 @@ impl Env for FrozenLake {
             probability: Probability::One,
             lake: Ice(lake),
             rewards: reward_schedule,
-            slip: is_slippery.then_some((success_rate, (1.0 - success_rate) / 2.0)),
+            slip: is_slippery.then_some((success_rate, fail_rate)),
         })
     }
 
@@ -277,16 +274,16 @@ impl Env for FrozenLake {
         let (probability, direction) = match self.slip {
             None => {
                 sample([1.0], rng);
-                (1.0, action)
+                (Probability::Of(1.0), action)
             }
             Some((success, fail)) => {
-                let outcomes = [fail, success, fail];
-                let outcome = sample(outcomes, rng);
-                (outcomes[outcome], (action + 3 + outcome) % 4)
+                let outcome = sample([fail, success.value(), fail], rng);
+                let probability = if outcome == 1 { success } else { Probability::Of(fail) };
+                (probability, (action + 3 + outcome) % 4)
             }
         };
         self.cell.at = self.lake.0.next(self.cell.at, direction);
-        self.probability = Probability::Of(probability);
+        self.probability = probability;
         let (goal, hole, ice) = self.rewards;
         let (reward, terminated) = match self.lake.0.cells[self.cell.at] {
             b'G' => (goal, true),

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition, options,
+    DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition, options,
 };
 
 options! {
@@ -67,8 +67,7 @@ impl Env for Null {
     type Shared = ();
 
     fn spaces(options: &Options, (): &()) -> Spaces {
-        let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));
-        let observation = Space::Box { dtype: DType::U8, shape, low, high };
+        let observation = Space::integer_box(DType::U8, &options.shape, 0, 255);
         Spaces { observation, action: Space::discrete(1) }
     }
 

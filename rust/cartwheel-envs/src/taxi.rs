@@ -21,7 +21,7 @@ use cartwheel::{
     options, wrong,
 };
 
-use crate::toy_text::sample;
+use crate::toy_text::{Probability, sample};
 
 /// Bars are walls; a colon lets the taxi pass.
 const MAP: [&[u8; 11]; 5] =
@@ -40,7 +40,7 @@ options! {
         /// Whether the passenger may change the destination once, on the first move after the pick-up.
         fickle_passenger: bool,
         /// Probability that a move goes in its direction in the rain.
-        rainy_probability: f64 = 0.8,
+        rainy_probability: Probability = Probability::Of(0.8),
         /// Probability that a fickle passenger changes the destination.
         fickle_probability: f64 = 0.3,
     }
@@ -187,7 +187,7 @@ cartwheel::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
         /// Probability of the move.
-        prob: f64,
+        prob: Probability,
         /// 1 where an action has an effect.
         action_mask: [i8; 6],
     }
@@ -199,13 +199,13 @@ pub struct Taxi {
     state: State,
     last_action: Option<i64>,
     orientation: Orientation,
-    probability: f64,
+    probability: Probability,
     /// Whether the passenger is going to change the destination.
     fickle_step: bool,
     fickle_passenger: bool,
     fickle_probability: f64,
     /// Probabilities that a move goes in its direction and to either side; `None` without rain.
-    rain: Option<(f64, f64)>,
+    rain: Option<(Probability, f64)>,
 }
 
 impl Env for Taxi {
@@ -223,22 +223,17 @@ impl Env for Taxi {
     fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { is_rainy, fickle_passenger, rainy_probability, fickle_probability } =
             *options;
-        for (name, value) in
-            [("rainy_probability", rainy_probability), ("fickle_probability", fickle_probability)]
-        {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(Error::bad_options(format!("{name} must be in [0, 1], got {value}")));
-            }
-        }
+        let aside = (1.0 - rainy_probability.check("rainy_probability")?) / 2.0;
+        Probability::Of(fickle_probability).check("fickle_probability")?;
         Ok(Self {
             state: State::decode(0),
             last_action: None,
             orientation: Orientation(0),
-            probability: 1.0,
+            probability: Probability::Of(1.0),
             fickle_step: false,
             fickle_passenger,
             fickle_probability,
-            rain: is_rainy.then_some((rainy_probability, (1.0 - rainy_probability) / 2.0)),
+            rain: is_rainy.then_some((rainy_probability, aside)),
         })
     }
 
@@ -250,7 +245,7 @@ impl Env for Taxi {
         self.state = State::decode(i64::try_from(code).expect("below 500"));
         self.last_action = None;
         self.orientation = Orientation(0);
-        self.probability = 1.0;
+        self.probability = Probability::Of(1.0);
         self.fickle_step = self.fickle_passenger && rng.random() < self.fickle_probability;
         Ok(())
     }
@@ -260,12 +255,11 @@ impl Env for Taxi {
         self.last_action = Some(action);
         let before = self.state;
         let (mut reward, mut terminated) = (-1.0, false);
-        self.probability = 1.0;
+        self.probability = Probability::Of(1.0);
         let mut after = match (action, self.rain) {
             (0..=3, Some((forward, aside))) => {
-                let outcomes = [forward, aside, aside];
-                let outcome = sample(outcomes, rng);
-                self.probability = outcomes[outcome];
+                let outcome = sample([forward.value(), aside, aside], rng);
+                self.probability = if outcome == 0 { forward } else { Probability::Of(aside) };
                 rainy_move(before, action, outcome)
             }
             (0..=3, None) => {

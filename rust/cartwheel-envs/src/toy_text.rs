@@ -1,8 +1,12 @@
 //! Code that the toy text environments share.
 
+use std::fmt;
+
 use cartwheel::{
     Buffer, Error, Failure, InfoValue, InfoWriter, Parameter, ParameterValue, Rng, wrong,
 };
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `categorical_sample`: the first index at which the running sum of the probabilities exceeds a
 /// draw, or 0 when there is none. It draws once, even for a single outcome.
@@ -69,13 +73,72 @@ impl Parameter for Cell {
     }
 }
 
-/// The probability of the outcome that occurred.
-#[derive(Debug, Clone, Copy)]
+/// A probability as Python has it: of an outcome that occurred, or as a keyword.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Probability {
-    /// After a reset; Gymnasium returns an integer.
+    /// The integer 1: after a reset of most environments, and a keyword that is this integer.
     One,
-    /// After a step.
+    /// A float. The integer 0 becomes one, since no outcome with it occurs.
     Of(f64),
+}
+
+impl Probability {
+    /// The number.
+    #[inline]
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Self::One => 1.0,
+            Self::Of(probability) => probability,
+        }
+    }
+
+    /// The number, as a keyword of this name must have it.
+    pub(crate) fn check(self, name: &str) -> Result<f64, Error> {
+        let value = self.value();
+        if (0.0..=1.0).contains(&value) {
+            return Ok(value);
+        }
+        Err(Error::bad_options(format!("{name} must be in [0, 1], got {value}")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Probability {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Probability;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Probability, E> {
+                Ok(Probability::Of(value))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "others than 0 and 1 are refused")]
+            fn visit_i64<E>(self, value: i64) -> Result<Probability, E> {
+                Ok(Probability::Of(value as f64))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "others than 0 and 1 are refused")]
+            fn visit_u64<E>(self, value: u64) -> Result<Probability, E> {
+                Ok(if value == 1 { Probability::One } else { Probability::Of(value as f64) })
+            }
+        }
+
+        from.deserialize_any(Number)
+    }
+}
+
+impl Serialize for Probability {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One => into.serialize_u64(1),
+            Self::Of(probability) => into.serialize_f64(*probability),
+        }
+    }
 }
 
 impl InfoValue for Probability {

@@ -9,8 +9,8 @@ use crate::options::RobotOptions;
 use crate::registry::SharedModel;
 use crate::stepper::{Stepper, VelocityNoise};
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng,
-    Space, Spaces, State, Transition,
+    DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng, Space,
+    Spaces, State, Transition,
 };
 
 /// The differences between the environments: observations, rewards, resets and infos.
@@ -134,13 +134,9 @@ impl<R: Robot> Env for MujocoEnv<R> {
 
     fn spaces(options: &R::Options, SharedModel(model): &SharedModel) -> Spaces {
         let (low, high) = model.action_bounds.clone();
+        let length = R::observation_len(options, model.sizes);
         Spaces {
-            observation: Space::Box {
-                dtype: DType::F64,
-                shape: vec![R::observation_len(options, model.sizes)],
-                low: Bounds::All(f64::NEG_INFINITY),
-                high: Bounds::All(f64::INFINITY),
-            },
+            observation: Space::shaped_box(DType::F64, &[length], f64::NEG_INFINITY, f64::INFINITY),
             action: Space::float_box(&low, &high),
         }
     }

@@ -135,7 +135,7 @@
 //! |---|---|
 //! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], [`Either`], a tuple; [`view!`] for a `Dict`: see [`View`] |
 //! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
-//! | infos | [`info!`], [`InfoValue`] |
+//! | infos | [`info!`], [`InfoValue`], [`List`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
 //! | attributes | [`parameters!`], [`Parameter`] |
 //! | saved states | [`state!`], [`State`] |
@@ -189,8 +189,8 @@ pub use cartwheel_core::{DType, Error, Transition};
 pub use cartwheel_kernels::returns;
 pub use env::{
     ActionOf, AgentFlags, Block, BlockOf, Cell, Either, Env, Flat, Floats, FloatsRef, Frame, Info,
-    InfoValue, NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode,
-    Shared, Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
+    InfoValue, List, NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue,
+    RenderMode, Shared, Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
 };
 pub use failure::Failure;
 pub use options::{EnvOptions, OptionDoc};
@@ -210,7 +210,7 @@ pub mod __private {
     pub use serde;
 
     #[cfg(feature = "python")]
-    pub use crate::python::{define, fill};
+    pub use crate::python::{fill, module};
     #[cfg(feature = "python")]
     pub use pyo3_ffi::PyObject;
 }

@@ -46,6 +46,12 @@ pub struct OptionDoc {
 
 /// The options of a constructor or of a reset: what [`options!`](crate::options!) makes, or a type that
 /// derives `Deserialize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a struct of options",
+    label = "this type does not implement `EnvOptions`",
+    note = "`cartwheel::options!` makes one, and `cartwheel::NoOptions` is one without options; a type that \
+            derives serde's `Deserialize` implements `EnvOptions` itself"
+)]
 pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static {
     /// Documentation of the options, for listings such as `python -m cartwheel envs`. Those without
     /// an entry are listed by name.
@@ -119,7 +125,8 @@ pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     names
 }
 
-/// The option and its wrong value, if the error is about the type of a value; else the error.
+/// The option and its wrong value, if the error is about the type of a value or a choice; else the
+/// error.
 fn wrong_option<T: for<'de> Deserialize<'de>>(
     options: &Map<String, Value>,
     error: &serde_json::Error,
@@ -129,9 +136,14 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
         let alone = Map::from_iter([(entry.0.clone(), entry.1.clone())]);
         T::deserialize(Finite(&Value::Object(alone))).is_err()
     };
-    let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
+    let expected = text.rsplit_once(", expected ").map(|(_, expected)| expected);
     match (options.iter().find(is_alone_wrong), expected) {
-        (Some((name, value)), Some((_, expected))) => {
+        (Some((name, value @ Value::String(_))), Some(choices))
+            if text.starts_with("unknown variant ") =>
+        {
+            format!("`{name}` must be {}, got {}", choices.replace('`', "'"), shown(value))
+        }
+        (Some((name, value)), Some(expected)) if text.starts_with("invalid ") => {
             let expected = match expected {
                 "f32" | "f64" => "a number",
                 "i8" => "a whole number from -128 to 127",
@@ -143,6 +155,7 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
                 "u32" => "a whole number from 0 to 4294967295",
                 "u64" | "usize" => "a whole number that is not negative",
                 "a boolean" => "True or False",
+                "string or map" => "a string", // one of the choices of an enum
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
                 other if other.ends_with(" in sequence") => "a shorter list",

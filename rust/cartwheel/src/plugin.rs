@@ -105,7 +105,7 @@ macro_rules! plugin {
     };
 }
 
-/// The functions that Python calls to import the library.
+/// The function that Python calls to import the library.
 #[cfg(feature = "python")]
 #[doc(hidden)]
 #[macro_export]
@@ -113,15 +113,15 @@ macro_rules! __python_module {
     ($module:ident $plugin:ident) => {
         #[unsafe(export_name = ::core::concat!("PyInit_", ::core::stringify!($module)))]
         extern "C" fn init() -> *mut $crate::__private::PyObject {
+            extern "C" fn fill(module: *mut $crate::__private::PyObject) -> ::core::ffi::c_int {
+                // SAFETY: Python calls this function while it imports the library (invariant 1).
+                unsafe { $crate::__private::fill(module, &$plugin) }
+            }
+
             let name =
                 $crate::__private::c_text(::core::concat!(::core::stringify!($module), "\0"));
             // SAFETY: Python calls this function while it imports the library (invariant 1).
-            unsafe { $crate::__private::define(name, fill) }
-        }
-
-        unsafe extern "C" fn fill(module: *mut $crate::__private::PyObject) -> ::core::ffi::c_int {
-            // SAFETY: Python calls this function with the new module (invariant 1).
-            unsafe { $crate::__private::fill(module, &$plugin) }
+            unsafe { $crate::__private::module(name, fill) }
         }
     };
 }

@@ -1,16 +1,11 @@
 //! The module that Python imports: its attribute `__cartwheel__` is a capsule around the table.
 //!
-//! The module has no code that Python calls later, so it needs no GIL. It says so in a way that Python
-//! knows from 3.13 on; otherwise a Python without a GIL would switch it on for the whole process.
-//!
 //! # Invariants
 //!
-//! 1. **Attached.** [`define`] and [`fill`] are called by the interpreter while it imports the library, so
+//! 1. **Attached.** [`module`] and [`fill`] are called by the interpreter while it imports the library, so
 //!    every call of Python here is allowed. A null pointer from Python is an error that is set.
 //! 2. **Static.** The table, its name and the module's definition live as long as the process:
 //!    libraries are never unloaded.
-//! 3. **Slots.** The list of slots has an end, the value of `Py_mod_exec` is a function of that type, and
-//!    that of `Py_mod_gil` is one of the two that Python defines.
 #![expect(unsafe_code, reason = "calls of Python, see the invariants")]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -22,21 +17,28 @@ use pyo3_ffi::{
     PyModuleDef, PyModuleDef_HEAD_INIT, PyModuleDef_Init, PyModuleDef_Slot, PyObject,
 };
 
-/// A function that [`fill`]s the new module.
-type Fill = unsafe extern "C" fn(*mut PyObject) -> c_int;
+/// `Py_MOD_GIL_NOT_USED`, which is not among the names of the stable ABI.
+const GIL_NOT_USED: *mut c_void = without_provenance_mut(1);
 
-/// `Py_MOD_GIL_NOT_USED`, which a module for older versions, too, cannot name.
-const NOT_USED: usize = 1;
-
-/// Makes the definition of the module `name`, which Python makes and `run` fills.
+/// The definition of the module `name`, which Python makes and passes to `fill`, a call of [`fill`]; null
+/// with an error set.
 ///
 /// # Safety
 ///
 /// Invariant 1.
-pub unsafe fn define(name: &'static CStr, run: Fill) -> *mut PyObject {
-    let mut slots = vec![PyModuleDef_Slot { slot: Py_mod_exec, value: run as *mut c_void }];
-    if knows_the_gil() {
-        slots.push(PyModuleDef_Slot { slot: Py_mod_gil, value: without_provenance_mut(NOT_USED) });
+pub unsafe fn module(
+    name: &'static CStr,
+    fill: extern "C" fn(*mut PyObject) -> c_int,
+) -> *mut PyObject {
+    let mut slots = vec![PyModuleDef_Slot { slot: Py_mod_exec, value: fill as *mut c_void }];
+    // SAFETY: Python is attached (invariant 1).
+    let version = unsafe { Py_GetVersion() };
+    // SAFETY: a static text that ends with a zero byte.
+    let version = unsafe { CStr::from_ptr(version) };
+    // Without the slot, Python would enable the GIL for the whole process; before 3.13 it does not know
+    // the slot, and refuses the module.
+    if version.to_string_lossy().contains("free-threading") {
+        slots.push(PyModuleDef_Slot { slot: Py_mod_gil, value: GIL_NOT_USED });
     }
     slots.push(PyModuleDef_Slot::default()); // the end
     let definition = Box::leak(Box::new(PyModuleDef {
@@ -50,26 +52,15 @@ pub unsafe fn define(name: &'static CStr, run: Fill) -> *mut PyObject {
         m_clear: None,
         m_free: None,
     }));
-    // SAFETY: definition and slots are static (invariants 2 and 3), Python is attached (invariant 1).
+    // SAFETY: the definition is static (invariant 2), Python is attached (invariant 1).
     unsafe { PyModuleDef_Init(definition) }
 }
 
-/// Whether this Python knows `Py_mod_gil`: older ones refuse modules with unknown slots.
-fn knows_the_gil() -> bool {
-    // SAFETY: Python is attached (invariant 1).
-    let version = unsafe { Py_GetVersion() };
-    // SAFETY: a static text, "3.14.5 (main, …) …".
-    let version = unsafe { CStr::from_ptr(version) }.to_string_lossy();
-    let mut numbers = version.split(|at: char| !at.is_ascii_digit()).map(str::parse::<u32>);
-    let mut next = || numbers.next().and_then(Result::ok);
-    (next(), next()) >= (Some(3), Some(13))
-}
-
-/// Gives a module the attribute `__cartwheel__`; returns -1 with an error set if that fails.
+/// Gives a module the attribute `__cartwheel__`; -1 with an error set.
 ///
 /// # Safety
 ///
-/// Invariant 1; `module` is the new module.
+/// Invariant 1.
 pub unsafe fn fill(module: *mut PyObject, plugin: &'static abi::Plugin) -> c_int {
     let table = from_ref(plugin).cast_mut().cast();
     // SAFETY: table and name are static (invariant 2); no code writes through the pointer.

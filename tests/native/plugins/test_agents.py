@@ -12,7 +12,7 @@ from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
 from tests.support.chase_and_relay import Chase, Relay
 from tests.support.comparison import assert_identical
 
-RELAY = "test_plugin/Relay-v0"
+RELAY, TEAM = "test_plugin/Relay-v0", "test_plugin/Team-v0"
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
 AGENTS = ["left", "right", "late"]
 
@@ -105,6 +105,61 @@ def test_results_are_those_of_the_twin(mode, num_envs, num_workers):
         assert native.single_action_space == twin.single_action_space
         assert native.state_space == twin.state_space
         assert play(native, twin) > 4 * num_envs
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_a_flag_of_an_agent_that_is_not_zero_is_a_true_flag(mode):
+    """As flags of rows: the only truth values of NumPy are the bytes 0 and 1."""
+    loud, quiet = (
+        cartwheel.ParallelVectorEnv.native(RELAY, 4, autoreset_mode=mode, loud=loud)
+        for loud in (True, False)
+    )
+    with loud, quiet:
+        assert play(loud, quiet) > 16
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("players", [1, 2, 5])
+def test_an_option_decides_how_many_agents_there_are_and_each_ends_once(players, mode):
+    names = [f"player_{place}" for place in range(players)]
+    keywords = {"players": players, "autoreset_mode": mode}
+    with cartwheel.ParallelVectorEnv.native(TEAM, 3, **keywords) as envs:
+        assert envs.possible_agents == names
+        envs.reset(seed=1)
+        for step in range(1, players + 1):
+            moves = {name: np.ones(3, int) for name in names}
+            _, rewards, terminations, truncations, infos = envs.step(moves)
+            for moves_of_agent, name in enumerate(names, 1):
+                acts = [step <= moves_of_agent] * 3
+                assert infos["acted"][name].tolist() == rewards[name].tolist() == acts
+                assert terminations[name].tolist() == [step == moves_of_agent] * 3
+                assert not truncations[name].any()
+            assert infos["episode_over"].tolist() == [step == players] * 3
+            if step < players:
+                assert infos["left"].dtype == np.int64
+                assert infos["left"].tolist() == [players - step] * 3
+                assert infos["players"].tolist() == [list(range(step, players))] * 3
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_agents_that_are_left_when_their_row_ends_end_with_it(mode, tmp_path):
+    """The author ends the episode with the last of three players, and not that player."""
+    envs = cartwheel.ParallelVectorEnv.native(TEAM, 2, last=1, autoreset_mode=mode)
+    names = envs.possible_agents
+    with RecordParallelEpisode(envs, tmp_path, trajectory_name="team") as envs:
+        envs.reset(seed=1)
+        for ended in (names[:1], names[1:]):
+            _, _, terminations, truncations, infos = envs.step(
+                {name: np.ones(2, int) for name in names}
+            )
+            for name in names:
+                assert terminations[name].tolist() == [name in ended] * 2
+                assert not truncations[name].any()
+        assert infos["episode_over"].all()
+    episode = TrajectoryDataset(tmp_path / "team.h5").episode(0)
+    for name in names:
+        is_first = name == names[0]
+        assert episode["agents"][name]["terminated"].tolist() == [is_first, not is_first]
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -359,7 +414,7 @@ def test_the_rows_stay_what_they_are():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env_id", [RELAY, "test_plugin/Chase-v0"])
+@pytest.mark.parametrize("env_id", [RELAY, TEAM, "test_plugin/Chase-v0"])
 def test_the_rows_pass_the_checks_for_authors(env_id):
     with cartwheel.ParallelVectorEnv.native(env_id, 3) as envs:
         cartwheel.testing.check_vector_env(envs)

@@ -208,6 +208,7 @@ def test_a_terminal_state_that_cannot_be_drawn_fails_its_row(make_envs, word):
 def test_a_frame_without_pixels_is_an_error_of_its_row(make_counter):
     keywords = {"fault": "flat frame", "render_mode": "rgb_array", "autoreset_mode": "same_step"}
     envs = make_counter(**keywords)
+    assert envs.metadata["render_fps"] == 30  # it does not say
     envs.reset(seed=1)
     text = rf"a frame of 0 x {sys.maxsize} pixels has 0 bytes"
     with pytest.raises(cartwheel.EnvFailedError, match=f"row 0 failed: {text}"):
@@ -220,8 +221,11 @@ def test_a_frame_without_pixels_is_an_error_of_its_row(make_counter):
 
 
 def test_options_that_do_not_parse_are_refused_with_the_id(make_envs):
-    with pytest.raises(ValueError, match=f"^{FAULTY}: .*unknown variant `explode`"):
-        make_envs(new="explode")
+    choices = "one of 'none', 'fail', 'panic'"
+    with pytest.raises(ValueError, match=f"^{FAULTY}: `new` must be {choices}, got 'explode'"):
+        make_envs(drop="panic", new="explode")
+    with pytest.raises(ValueError, match=f"^{FAULTY}: `drop` must be a string, got 3"):
+        make_envs(drop=3)
     with pytest.raises(ValueError, match=f"^{FAULTY}: `new_after` must be "):
         make_envs(new_after=-1)
 
@@ -263,7 +267,7 @@ def test_a_plugin_that_breaks_a_rule_is_named_and_the_pool_can_be_closed(make_co
     assert envs.reset(seed=1)[0].tolist() == [[0]] * 3
 
 
-@pytest.mark.parametrize("fault", ["malformed value", "pickled value"])
+@pytest.mark.parametrize("fault", ["malformed value", "pickled value", "deep value"])
 @MODE
 def test_an_info_that_cannot_be_read_or_would_be_unpickled_is_refused(make_counter, fault, mode):
     envs = make_counter(fault=fault, autoreset_mode=mode)

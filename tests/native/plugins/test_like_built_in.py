@@ -296,6 +296,8 @@ def test_results_do_not_depend_on_threads_and_rows_can_be_sent(make_envs, mode, 
 def test_it_draws_itself(make_envs):
     envs = make_envs(render_mode="rgb_array")
     assert envs.metadata["render_modes"] == ["rgb_array", "ansi"]
+    assert envs.metadata["render_fps"] == 12
+    assert gym.make(CORRIDOR).metadata["render_fps"] == 12
     with pytest.raises(gym.error.ResetNeeded, match=r"rows \[0, 1, 2\] have not been reset"):
         envs.render()
     envs.reset(options={"position": 2})

@@ -1,8 +1,10 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import importlib
 import re
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -23,6 +25,7 @@ IDS = [
     "test_plugin/Faulty-v0",
     "test_plugin/Misfit-v0",
     "test_plugin/Relay-v0",
+    "test_plugin/Team-v0",
     "test_plugin/Teller-v0",
     "test_plugin/Unwritten-v0",
 ]
@@ -55,6 +58,15 @@ def test_a_plugin_leaves_the_gil_as_it_is(run_fresh):
     """
     has_gil = str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
     assert run_fresh(program).split() == [has_gil, has_gil]
+
+
+def test_a_module_that_is_imported_once_more_is_the_same_plugin(plugin, monkeypatch):
+    module, before = plugin._test_plugin, known()
+    monkeypatch.setattr(plugin, "_test_plugin", module)  # imports replace it
+    monkeypatch.delitem(sys.modules, module.__name__)
+    again = importlib.import_module(module.__name__)
+    assert again is not module
+    assert (cartwheel.register(again), known()) == (IDS, before)
 
 
 @pytest.mark.usefixtures("plugin")
@@ -139,15 +151,15 @@ BOTH = r"^plugin counter 1\.2\.3 "
 REFUSED = {
     "an older major": (
         {"MAJOR": "CARTWHEEL_MAJOR-1"},
-        r"was built for version 1\.2 of the interface, and this cartwheel has 2\.2: build the plu",
+        r"was built for version 1\.3 of the interface, and this cartwheel has 2\.3: build the plu",
     ),
     "a newer major": (
         {"MAJOR": "CARTWHEEL_MAJOR+1"},
-        r"was built for version 3\.2 of the interface, and this cartwheel has 2\.2: install a new",
+        r"was built for version 3\.3 of the interface, and this cartwheel has 2\.3: install a new",
     ),
     "a need of a newer minor": (
         {"MINOR": "CARTWHEEL_MINOR+1", "NEEDS_MINOR": "CARTWHEEL_MINOR+1"},
-        r"needs version 2\.3 of the interface, and this cartwheel has 2\.2: install a newer cartwh",
+        r"needs version 2\.4 of the interface, and this cartwheel has 2\.3: install a newer cartwh",
     ),
     "a short plugin": (
         {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin,num_envs)"},

@@ -4,6 +4,9 @@
 /// [`InfoWriter::foreign`](super::InfoWriter::foreign) bytes.
 pub const DEEPEST: usize = 32;
 
+/// Maximum number of dimensions of an array in a stream: NumPy has no arrays of more.
+pub(crate) const MAX_DIMENSIONS: usize = 64;
+
 /// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,6 +1,6 @@
 //! Reads an info stream. Every length is checked: a stream comes from another process.
 
-use super::format::{DEEPEST, RecordKind, Tag};
+use super::format::{DEEPEST, MAX_DIMENSIONS, RecordKind, Tag};
 use crate::DType;
 use crate::error::Error;
 
@@ -151,7 +151,8 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`] when it is truncated or has an unknown tag.
+    /// [`Error::MalformedInfo`] when it is truncated, has an unknown tag, or is an array of more than 64
+    /// dimensions.
     #[inline]
     pub fn value(&mut self) -> Result<Value<'a>, Error> {
         let [tag] = self.fixed()?;
@@ -186,7 +187,11 @@ impl<'a> InfoReader<'a> {
     fn array(&mut self) -> Result<Value<'a>, Error> {
         let dtype = self.dtype()?;
         let [dimensions] = self.fixed()?;
-        let (shape, _) = self.bytes(usize::from(dimensions) * 4)?.as_chunks::<4>();
+        let dimensions = usize::from(dimensions);
+        if dimensions > MAX_DIMENSIONS {
+            return Err(self.malformed());
+        }
+        let (shape, _) = self.bytes(dimensions * 4)?.as_chunks::<4>();
         let elements = shape.iter().try_fold(dtype.size(), |bytes, dimension| {
             bytes.checked_mul(u32::from_le_bytes(*dimension) as usize)
         });

@@ -1,6 +1,6 @@
 //! Writes an info stream.
 
-use super::format::{RecordKind, Tag};
+use super::format::{MAX_DIMENSIONS, RecordKind, Tag};
 use super::reader::InfoReader;
 use crate::DType;
 
@@ -215,10 +215,11 @@ impl<B: Buffer> InfoWriter<B> {
     ///
     /// When the shape exceeds the limits of a stream.
     pub fn fill_array(&mut self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) {
+        let dimensions = u8::try_from(shape.len()).ok();
+        let dimensions = dimensions.filter(|&count| usize::from(count) <= MAX_DIMENSIONS);
+        let dimensions = dimensions.expect("arrays have at most 64 dimensions");
         self.tag(Tag::Array);
-        self.stream.append(&[dtype.tag()]);
-        self.stream
-            .append(&[u8::try_from(shape.len()).expect("arrays have at most 64 dimensions")]);
+        self.stream.append(&[dtype.tag(), dimensions]);
         for &dimension in shape {
             self.stream.append(&length(dimension));
         }

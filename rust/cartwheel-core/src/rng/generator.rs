@@ -10,6 +10,8 @@ use crate::error::Error;
 
 /// A stream of random numbers. Cheap to clone; a clone continues with the same numbers.
 ///
+/// It is a generator of `rand_core` 0.10, so code that takes one of the crate `rand` 0.10 draws from it, too.
+///
 /// It has the layout of a [`RandomStream`], so that host and plugins share streams in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(transparent)]

@@ -76,7 +76,14 @@ impl Space {
         Self::float_box(&low, high)
     }
 
-    /// `Box(low, high, shape, dtype)` of integers, or of `bool` with bounds 0 and 1, with the same
+    /// `Box(low, high, shape, dtype)`, with the same bounds for every element; infinite ones bound
+    /// nothing.
+    pub fn shaped_box(dtype: DType, shape: &[usize], low: f64, high: f64) -> Self {
+        let all = |bound| Bounds::All(if dtype == DType::F32 { rounded(bound) } else { bound });
+        Self::Box { dtype, shape: shape.to_vec(), low: all(low), high: all(high) }
+    }
+
+    /// `Box(low, high, shape, dtype)` of integers, exact beyond 2⁵³ too, or of `bool` with bounds 0 and 1, with the same
     /// bounds for every element.
     pub fn integer_box(dtype: DType, shape: &[usize], low: i128, high: i128) -> Self {
         let (low, high) = (Bounds::Integer(low), Bounds::Integer(high));

@@ -6,12 +6,7 @@ use cartwheel_core::space::{Bounds, Space, Spaces, TextSpace};
 
 #[test]
 fn samples_are_in_their_space_and_reach_its_bounds() {
-    let array = |dtype, low, high| Space::Box {
-        dtype,
-        shape: vec![2],
-        low: Bounds::All(low),
-        high: Bounds::All(high),
-    };
+    let array = |dtype, low, high| Space::shaped_box(dtype, &[2], low, high);
     let space = Space::Tuple(vec![
         Space::Discrete { n: 3, start: -1 },
         Space::multi_discrete(&[2, 4]),

@@ -19,6 +19,9 @@ use super::text::text;
 use crate::error::Error;
 use crate::platform::with_standard_floats;
 
+/// Frames per second where the plugin does not say.
+const DEFAULT_FPS: usize = 30;
+
 /// A kind of environment: a table with options. It is made once for a pool.
 pub struct EnvKind {
     table: Arc<EnvTable>,
@@ -28,6 +31,7 @@ pub struct EnvKind {
     spaces: Spaces,
     parameters: Vec<String>,
     render_modes: Vec<String>,
+    render_fps: usize,
     /// One for each leaf of the action space, or empty where all are false.
     action_floats: Vec<bool>,
     agents: Vec<String>,
@@ -101,6 +105,7 @@ impl EnvKind {
             },
             parameters: Vec::new(),
             render_modes: Vec::new(),
+            render_fps: DEFAULT_FPS,
             action_floats: Vec::new(),
             agents: Vec::new(),
         };
@@ -125,6 +130,7 @@ impl EnvKind {
             action_floats: null(),
             agents: null(),
             num_agents: 0,
+            render_fps: 0,
         };
         let describe = self.table.required.kind_describe;
         // SAFETY: a function of the table, with its own kind (invariant 2).
@@ -147,6 +153,9 @@ impl EnvKind {
         // SAFETY: texts, valid until the kind is freed (abi 2).
         let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
         self.render_modes = modes.map_err(|what| self.broken(what))?;
+        if description.render_fps > 0 {
+            self.render_fps = description.render_fps;
+        }
         // SAFETY: texts, valid until the kind is freed (abi 2).
         let agents = unsafe { texts(description.agents, description.num_agents) };
         self.agents = agents.map_err(|what| self.broken(what))?;
@@ -194,6 +203,11 @@ impl EnvKind {
     /// The render modes, as Gymnasium names them.
     pub fn render_modes(&self) -> &[String] {
         &self.render_modes
+    }
+
+    /// Frames per second of videos and windows.
+    pub fn render_fps(&self) -> usize {
+        self.render_fps
     }
 
     /// The names of the agents, in the order of their dimension; none for an environment of one.

@@ -130,6 +130,10 @@ impl PyNativeEnvs {
         self.kind.render_modes().to_vec()
     }
 
+    fn render_fps(&self) -> usize {
+        self.kind.render_fps()
+    }
+
     fn agents(&self) -> Vec<String> {
         self.kind.agents().to_vec()
     }

@@ -7,6 +7,11 @@ use crate::sealed::Sealed;
 
 /// An info: `()` for none, or a struct made by [`info!`](macro@crate::info). Sealed: there are no
 /// others.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an info",
+    label = "this type has no keys",
+    note = "an info is `()` for none, or a struct that `cartwheel::info!` makes"
+)]
 pub trait Info: Sealed {
     /// Whether the info is always empty; then nothing is ever written, and it costs nothing.
     const EMPTY: bool = false;
@@ -37,9 +42,18 @@ impl Info for () {
 
 /// A value of an info.
 ///
-/// `f64`, `i64`, `bool` and text become Python's own numbers and text; the other number types become
-/// NumPy scalars, and arrays and vectors of numbers NumPy arrays. Arrays and vectors of other values
-/// become lists, an info in an info a dictionary. `None` is a key that the info does not have.
+/// `f64`, `i64`, `usize`, `isize`, `bool` and text become Python's own numbers and text; the other number
+/// types become NumPy scalars, and arrays and vectors of numbers NumPy arrays. Arrays and vectors of other
+/// values become lists, an info in an info a dictionary. `None` is a key that the info does not have.
+///
+/// A batch has the arrays of a key as one array, so they must have one shape, in all rows and steps: a
+/// vector of numbers whose length varies is a [`List`].
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` is not a value of an info",
+    label = "this type is not written to infos",
+    note = "numbers, `bool`, `char`, texts, arrays, vectors, `List` and `Option` of them are, and structs \
+            that `cartwheel::info!` makes"
+)]
 pub trait InfoValue: Sized {
     /// Whether the info has the key.
     fn is_there(&self) -> bool {
@@ -97,6 +111,36 @@ numbers! {
     f32 value writer => writer.scalar(<Self as Cell>::DTYPE, &value.to_ne_bytes());
 }
 
+macro_rules! sizes {
+    ($($type:ident $value:ident => $as_int:expr;)*) => {$(
+        impl InfoValue for $type {
+            #[inline]
+            fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
+                let $value = *self;
+                writer.int($as_int);
+            }
+
+            const NUMBERS: bool = true;
+
+            fn write_all<B: Buffer>(values: &[Self], shape: Shape, writer: &mut InfoWriter<B>) {
+                let ints: Vec<i64> = values.iter().map(|&$value| $as_int).collect();
+                i64::write_all(&ints, shape, writer);
+            }
+        }
+    )*};
+}
+
+sizes! {
+    isize value => value as i64;
+    usize value => value.cast_signed() as i64;
+}
+
+impl InfoValue for char {
+    fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
+        writer.text(self.encode_utf8(&mut [0; 4]));
+    }
+}
+
 impl InfoValue for &'static str {
     fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
         writer.text(self);
@@ -112,6 +156,38 @@ impl InfoValue for String {
 impl<T: InfoValue> InfoValue for Vec<T> {
     fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
         T::write_all(self, Shape::vector(self.len()), writer);
+    }
+}
+
+/// A list of values in an info, of any length: a `list` in Python, of numbers too.
+///
+/// ```
+/// cartwheel::info! {
+///     /// What a player holds.
+///     pub struct Held {
+///         /// The cards, whose number varies.
+///         cards: cartwheel::List<i64>,
+///     }
+/// }
+///
+/// let held = Held { cards: vec![3, 11].into() };
+/// assert_eq!(held.cards.0.len(), 2);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct List<T>(pub Vec<T>);
+
+impl<T> From<Vec<T>> for List<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self(values)
+    }
+}
+
+impl<T: InfoValue> InfoValue for List<T> {
+    fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
+        writer.list(self.0.len());
+        for value in &self.0 {
+            value.write(writer);
+        }
     }
 }
 

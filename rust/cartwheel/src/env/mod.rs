@@ -5,7 +5,7 @@
 //! | [`Env`] | one environment |
 //! | [`Shared`] | what all environments of a kind share |
 //! | [`View`], [`Flat`], [`Floats`], [`Text`] | actions and observations as Rust types, in place |
-//! | [`Info`], [`InfoValue`] | infos as Rust types |
+//! | [`Info`], [`InfoValue`], [`List`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
 //! | [`AgentFlags`] | who of several agents is there |
@@ -47,7 +47,7 @@ pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
 pub use either::Either;
 pub use floats::{Floats, FloatsRef};
-pub use info::{Info, InfoValue};
+pub use info::{Info, InfoValue, List};
 pub use leaves::{Arrays, Leaves, LeavesMut};
 pub use parameter::{Parameter, wrong};
 pub use render::{Frame, RenderMode};
@@ -102,7 +102,7 @@ pub trait Env: Sized + Send + 'static {
     /// | key | space | contents |
     /// |---|---|---|
     /// | `agents` | any; the first dimension of each leaf is the agents; or a `Dict` with their names as keys | their observations, zeros for those that are not there |
-    /// | `flags` | [`AgentFlags::space`] | [`AgentFlags`] |
+    /// | `flags` | [`AgentFlags::space`], as a [`Flat<i8>`](Flat) | [`AgentFlags`] |
     /// | `rewards` | `Box` of `f64[agents]` | each agent's reward of the last step, 0 after a reset |
     /// | `state` | any; may be left out | the state of the whole environment, for critics |
     ///
@@ -110,7 +110,8 @@ pub trait Env: Sized + Send + 'static {
     /// their names as keys. Spaces of agents may differ: as parts of such a `Dict`, or along the dimension,
     /// as in a `MultiDiscrete` of 3 and 5 actions. Actions of agents that are not there are ignored. The
     /// reward of a transition is that of the row, such as the sum;
-    /// it is terminated when no agent is left.
+    /// it is terminated when no agent is left. Agents that live when it is terminated or truncated end
+    /// with it.
     fn agents(options: &Self::Options, shared: &Self::Shared) -> Vec<String> {
         let _ = (options, shared);
         Vec::new()
@@ -205,6 +206,9 @@ pub trait Env: Sized + Send + 'static {
 
     /// The ways in which [`Env::render`] can render.
     const RENDER: &'static [RenderMode] = &[];
+
+    /// Frames per second of videos and windows: `metadata["render_fps"]`.
+    const RENDER_FPS: u32 = 30;
 
     /// Draws the present state, as [`Frame::mode`] wants it.
     ///

@@ -11,6 +11,12 @@ use crate::options::FLOAT32;
 ///
 /// Numbers become Python's own, except that a `f32` becomes a `np.float32`. Arrays and vectors of
 /// numbers become NumPy arrays, those of other values lists. `None` is Python's.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` is not the value of a parameter",
+    label = "this type does not implement `Parameter`",
+    note = "numbers, `bool`, `String`, arrays, vectors and `Option` of them are; a type of your own, such as \
+            an enum, implements `Parameter`"
+)]
 pub trait Parameter {
     /// Its value.
     fn get(&self) -> ParameterValue;

@@ -175,6 +175,7 @@ const NOTHING: abi::Description = abi::Description {
     action_floats: null(),
     agents: null(),
     num_agents: 0,
+    render_fps: 0,
 };
 
 pub(super) unsafe extern "C" fn kind_describe<E: Env>(

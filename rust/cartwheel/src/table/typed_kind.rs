@@ -88,6 +88,7 @@ impl<E: Env> TypedKind<E> {
         (description.render_modes, description.num_render_modes) =
             (self.render_modes.as_ptr(), self.render_modes.len());
         (description.agents, description.num_agents) = (self.agents.as_ptr(), self.agents.len());
+        description.render_fps = E::RENDER_FPS as usize;
         if self.action_floats.contains(&1) {
             description.action_floats = self.action_floats.as_ptr();
         }

@@ -12,9 +12,9 @@ use super::subject::Subject;
 use crate::Rng;
 use crate::env::{Arrays, Env, Info, View};
 
-const STEPS_SUCCEED: &str = "`step` and `reset` must accept every action of the action space, however \
-     long an episode is: end the episode where the task ends, and correct the space where it has \
-     actions that are none.";
+const STEPS_SUCCEED: &str = "`step` and `reset` must accept every action of the action space, masked ones \
+     too, however long an episode is: end the episode where the task ends, do nothing or end it for an \
+     action that is not allowed, and correct the space where it has actions that are none.";
 
 /// The limit of steps where no episode ends by nature.
 const SHORT: u32 = 7;

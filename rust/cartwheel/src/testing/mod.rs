@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod agents;
 mod blocks;
 mod error;
 mod life;
@@ -65,6 +66,7 @@ pub const CHECKS: &[&str] = &[
     "options",
     "steps",
     "spaces",
+    "agents",
     "same_seed",
     "other_seeds",
     "reads",
@@ -87,12 +89,14 @@ pub const CHECKS: &[&str] = &[
 /// * `options`: keywords and options of a reset have descriptions, and valid defaults.
 /// * `steps`: resets succeed, and so do steps with actions of the space.
 /// * `spaces`: observations lie in their spaces, rewards are finite.
+/// * `agents`: flags of several agents follow from those before, rewards and observations of agents
+///   from their flags, and the end of the episode from all of them.
 /// * `same_seed`, `other_seeds`: the same seed gives the same life; other seeds give others, if
 ///   anything is random: if a second episode with the same actions differs from the first.
 /// * `reads`: `observe` and `info` change nothing.
 /// * `observe`: every element is always written, also before the first reset. Memory is filled with
 ///   two patterns in turn, so that an element that is never or not always written shows.
-/// * `infos`: every value can be read, and a key has one type.
+/// * `infos`: every value can be read, and a key has one type, and arrays of one shape.
 /// * `blocks`: `step_block` equals `step` to the last bit, and leaves rows alone that do not run.
 /// * `states`: rows go on alike from a saved state, in another environment too, with the parameters
 ///   that were set.
@@ -115,6 +119,7 @@ pub fn check_env<E: Env>(options: E::Options) -> Result<(), CheckError> {
     run::<E, _>("options", options::described::<E>)?;
     run::<E, _>("steps", || subject.steps())?;
     run::<E, _>("spaces", || single::spaces(&subject))?;
+    run::<E, _>("agents", || agents::agents(&subject))?;
     run::<E, _>("same_seed", || single::same_seed(&subject))?;
     run::<E, _>("other_seeds", || single::other_seeds(&subject))?;
     run::<E, _>("reads", || single::reads(&subject))?;

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cartwheel_core::info::{InfoReader, Value};
+
 use super::STEPS;
 use super::error::{Finding, fail};
 use super::life::{Single, compare, saved};
@@ -132,29 +134,50 @@ pub(super) fn reads<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     })
 }
 
-/// A key of an info has one type in all steps, and one at all resets.
+/// A key of an info has one type in all steps, and one at all resets; its arrays have one shape.
 pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    let mut tags: Vec<((bool, String), u8)> = Vec::new();
+    let (mut tags, mut shapes) = (Vec::new(), Vec::new());
     for seed in 0..3 {
         for event in subject.life(seed)? {
             for (key, value) in event.info {
-                let key = (event.is_reset, key);
                 let tag = if value[0] == 2 { 1 } else { value[0] }; // false and true are both `bool`
-                match tags.iter().find(|(own, _)| *own == key) {
-                    None => tags.push((key, tag)),
-                    Some((_, own)) if *own == tag => {}
-                    Some(_) => {
-                        return fail(
-                            format!("info[{:?}] has several types", key.1),
-                            "A key must have one type in all steps, and one at all resets: a column of it has one dtype. Leave the key out \
-                             with `None` where there is no value.",
-                        );
-                    }
+                if !agrees(&mut tags, (event.is_reset, key.clone()), tag) {
+                    return fail(
+                        format!("info[{key:?}] has several types"),
+                        "A key must have one type in all steps, and one at all resets: a column of \
+                         it has one dtype. Leave the key out with `None` where there is no value.",
+                    );
+                }
+                let Some(shape) = shape_of(&value) else { continue };
+                if !agrees(&mut shapes, key.clone(), shape) {
+                    return fail(
+                        format!("info[{key:?}] has arrays of several shapes"),
+                        "A batch has the arrays of a key as one array, so all rows must have one \
+                         shape. Numbers whose count varies are a `List`, or an array that is as long \
+                         as the longest.",
+                    );
                 }
             }
         }
     }
     Ok(())
+}
+
+/// Whether a key has the value that it had before; the first value of a key is kept.
+fn agrees<K: PartialEq, V: PartialEq>(seen: &mut Vec<(K, V)>, key: K, value: V) -> bool {
+    if let Some((_, own)) = seen.iter().find(|(own, _)| *own == key) {
+        return *own == value;
+    }
+    seen.push((key, value));
+    true
+}
+
+/// The shape of an array, as bytes; `None` for another value.
+fn shape_of(value: &[u8]) -> Option<Vec<u8>> {
+    match InfoReader::new(value, 0).value() {
+        Ok(Value::Array(_, shape, _)) => Some(shape.as_flattened().to_vec()),
+        _ => None,
+    }
 }
 
 const COMPLETE: &str = "`save` must write everything that steps, resets, observations and infos \

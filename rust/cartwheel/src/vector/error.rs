@@ -58,7 +58,8 @@ pub enum VectorError {
         /// The rows, in ranges.
         rows: Vec<Range<usize>>,
     },
-    /// A call that is impossible now, or a system without memory or threads.
+    /// A call that is impossible now, or a system without memory or threads. The errors of the engine are
+    /// [`vector::EngineError`](crate::vector::EngineError), one variant for each cause.
     Engine(Box<EngineError>),
 }
 
@@ -103,5 +104,6 @@ impl fmt::Display for VectorError {
     }
 }
 
-/// Without a source: the text has those of its causes already.
+/// Without a source: the text has those of its causes already, and a report would say them twice. The
+/// operating system's answer is in [`EngineError::Os`].
 impl std::error::Error for VectorError {}

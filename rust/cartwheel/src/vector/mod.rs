@@ -10,7 +10,7 @@
 //! | [`Infos`], [`InfoRow`] | what environments reported |
 //! | [`Finals`] | last observations, where the same step begins the next episode |
 //! | [`Recording`], [`Rollout`] | consecutive steps in one memory, for [`returns`](crate::returns) |
-//! | [`VectorError`], [`Fault`] | why there is no batch |
+//! | [`VectorError`], [`Fault`], [`EngineError`] | why there is no batch |
 //!
 //! The engine behind it is the crate `cartwheel-engine`, which also steps environments of Python.
 
@@ -30,6 +30,7 @@ mod vector_env;
 
 pub use batch::Batch;
 pub use builder::Builder;
+pub use cartwheel_engine::Error as EngineError;
 pub use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
 pub use error::{Fault, VectorError};
 pub(crate) use ffi::kind;

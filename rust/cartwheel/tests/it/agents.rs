@@ -82,16 +82,55 @@ fn a_host_of_the_version_before_is_told_no_names() {
 
 #[test]
 fn flags_are_saved_and_other_bytes_are_refused() {
-    let mut flags = AgentFlags::<3>::default();
+    let mut flags = AgentFlags::new(3);
     flags.begin();
     flags.step();
     flags.truncate(1);
     let mut bytes = Vec::new();
     flags.save(&mut bytes);
-    assert_eq!(bytes.len(), 15);
-    assert_eq!(AgentFlags::<3>::load(&mut bytes.as_slice()).unwrap(), flags);
-    bytes[4] = 2;
-    let failure = AgentFlags::<3>::load(&mut bytes.as_slice()).unwrap_err();
+    assert_eq!(AgentFlags::load(&mut bytes.as_slice()).unwrap(), flags);
+    assert!(AgentFlags::load(&mut &bytes[..bytes.len() - 1]).is_err(), "too short");
+    *bytes.last_mut().unwrap() = 2;
+    let failure = AgentFlags::load(&mut bytes.as_slice()).unwrap_err();
     assert_eq!(failure.to_string(), "flags of agents are 0 or 1");
-    assert!(AgentFlags::<4>::load(&mut bytes.as_slice()).is_err(), "too short");
+}
+
+/// The flags of the agents, one text for each: terminated, truncated, present, acted, lives.
+fn shown(flags: &AgentFlags, agents: usize) -> Vec<String> {
+    let mut all = vec![9; 5 * agents];
+    flags.write(&mut all);
+    (0..agents)
+        .map(|agent| (0..5).map(|flag| all[flag * agents + agent].to_string()).collect())
+        .collect()
+}
+
+#[test]
+fn an_agent_ends_once_and_another_may_join_later() {
+    let mut flags = AgentFlags::new(3);
+    assert_eq!(shown(&flags, 3), ["00000"; 3]);
+    flags.join(0);
+    flags.join(1);
+    assert_eq!(shown(&flags, 3), ["00101", "00101", "00000"]);
+    flags.step();
+    flags.terminate(0);
+    flags.truncate(0); // both at once
+    flags.terminate(2); // it is not there
+    assert_eq!(shown(&flags, 3), ["11110", "00111", "00000"]);
+    flags.step();
+    flags.terminate(0); // again
+    flags.join(2);
+    assert_eq!(shown(&flags, 3), ["00000", "00111", "00101"]);
+    flags.terminate(2); // as soon as it has joined
+    assert_eq!(shown(&flags, 3)[2], "10100");
+    flags.clear();
+    assert!(flags.is_over());
+    assert_eq!(shown(&flags, 3), ["00000"; 3]);
+    flags.begin();
+    assert_eq!(shown(&flags, 3), ["00101"; 3]);
+}
+
+#[test]
+#[should_panic(expected = "flags of 3 agents")]
+fn flags_of_another_number_of_agents_are_not_written() {
+    AgentFlags::new(3).write(&mut [0; 10]);
 }

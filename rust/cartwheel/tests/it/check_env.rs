@@ -1,9 +1,11 @@
 //! The test kit finds every defect, and finds nothing in sound environments.
 
 mod broken;
+mod pair;
 
 use broken::{Broken, Defect, Described, DescribedSizes, Options, Wide};
 use cartwheel::testing::{CHECKS, check_env};
+use pair::{Pair, PairDefect, PairOptions};
 
 use crate::walk::{self, Walk};
 
@@ -29,6 +31,7 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::InfoChanges, "reads", "`observe` or `info` changed the state"),
     (Defect::InfoTwice, "steps", "the info cannot be read"),
     (Defect::InfoTypes, "infos", "info[\"luck\"] has several types"),
+    (Defect::InfoShapes, "infos", "info[\"luck\"] has arrays of several shapes"),
     (Defect::BlockDiffers, "blocks", "alone"),
     (Defect::BlockTouchesOthers, "blocks", "of row 3 of 4, which did not run, differs"),
     (Defect::SavesLess, "states", "`load` shows another observation"),
@@ -65,8 +68,25 @@ fn every_defect_is_found_by_its_check() {
         assert!(lines[0].contains("Broken fails the check") && lines.len() == 2, "{error}");
     }
     let names: Vec<_> = FOUND.iter().map(|(_, check, _)| *check).collect();
-    let has_defect = |check: &str| names.contains(&check) || check == "options";
+    let has_defect = |check: &str| names.contains(&check) || ["agents", "options"].contains(&check);
     assert!(CHECKS.iter().all(|check| has_defect(check)), "each check has a defect");
+}
+
+#[test]
+fn agents_whose_flags_rewards_and_observations_disagree_are_found() {
+    check_env::<Pair>(PairOptions::default()).unwrap();
+    for (defect, part) in [
+        (PairDefect::ThreeNames, "does not have `flags` of MultiBinary([5, 3]) and `rewards` of"),
+        (PairDefect::ResetsNoFlags, "the agent \"agent_1\" ended or acted at a reset"),
+        (PairDefect::BeginsNoStep, "the agent \"agent_0\" did not act, and lived before"),
+        (PairDefect::RewardsAbsent, "the agent \"agent_0\" did not act, and has a reward"),
+        (PairDefect::ShowsAbsent, "the agent \"agent_0\" is not there, and its observation is not"),
+        (PairDefect::NeverOver, "no agent lives, and the episode is not over"),
+    ] {
+        let error = check_env::<Pair>(PairOptions { defect }).unwrap_err();
+        assert_eq!(error.check, "agents", "{error}");
+        assert!(error.finding.contains(part), "{error}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod maze;
 #[cfg(feature = "engine")]
 mod names;
 mod rows;
+mod saved;
 #[cfg(feature = "engine")]
 mod silent_panics;
 mod support;

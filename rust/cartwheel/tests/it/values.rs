@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, InfoWriter, NoOptions, Parameter, ParameterArray,
-    ParameterValue, Rng, Space, Spaces, Transition, wrong,
+    Bounds, DType, Env, Error, Failure, Flat, InfoWriter, List, NoOptions, Parameter,
+    ParameterArray, ParameterValue, Rng, Space, Spaces, Transition, wrong,
 };
 use cartwheel_abi as abi;
 use serde::Deserialize;
@@ -44,6 +44,11 @@ cartwheel::info! {
         u: Inner,
         v: Vec<Inner>,
         w: Vec<Vec<i64>>,
+        x: usize,
+        y: isize,
+        z: char,
+        aa: List<u8>,
+        bb: [usize; 1],
     }
 }
 
@@ -53,7 +58,8 @@ const INFO: &str = "a: Bool(true), b: int8[255], c: int16[254, 255], d: int32[25
     l: Text(\"static\"), m: Text(\"owned\"), n: float32[1][0, 0, 128, 63], \
     o: uint8[2, 3][1, 2, 3, 4, 5, 6], p: bool[2][1, 0], q: [int16[2][1, 0, 2, 0]], \
     r: [Text(\"x\"), Text(\"y\")], t: Int(9), u: {deep: [Text(\"text\")]}, v: [{deep: []}], \
-    w: [int64[1][3, 0, 0, 0, 0, 0, 0, 0], int64[0][]]";
+    w: [int64[1][3, 0, 0, 0, 0, 0, 0, 0], int64[0][]], x: Int(3), y: Int(-1), z: Text(\"é\"), \
+    aa: [uint8[4], uint8[5]], bb: int64[1][6, 0, 0, 0, 0, 0, 0, 0]";
 
 /// Parameters of every type.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -139,6 +145,11 @@ impl Env for Values {
             u: Inner { deep: vec!["text".to_owned()], absent: None },
             v: vec![Inner::default()],
             w: vec![vec![3], vec![]],
+            x: 3,
+            y: -1,
+            z: 'é',
+            aa: vec![4, 5].into(),
+            bb: [6],
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, Frame, RenderMode, Rng, Space, Spaces, Transition,
+    DType, Env, Error, Failure, Flat, Frame, RenderMode, Rng, Space, Spaces, Transition,
 };
 
 /// Actions that fail, panic, or panic when the environment is dropped later.
@@ -86,12 +86,8 @@ impl Env for Walk {
     type Shared = ();
 
     fn spaces(options: &Options, (): &()) -> Spaces {
-        let trail = Space::Box {
-            dtype: DType::F32,
-            shape: vec![options.trail],
-            low: Bounds::All(f64::NEG_INFINITY),
-            high: Bounds::All(f64::INFINITY),
-        };
+        let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+        let trail = Space::shaped_box(DType::F32, &[options.trail], low, high);
         let observation = Space::dict([
             ("last", Space::integer_box(DType::Bool, &[2], 0, 1)),
             ("position", Space::Discrete { n: 201, start: -100 }),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use cartwheel::{
-    BlockOf, Bounds, Buffer, DType, Env, EnvOptions, Error, Failure, InfoValue, InfoWriter,
-    NoOptions, OptionDoc, Rng, Shared, Space, Spaces, Transition,
+    BlockOf, Buffer, DType, Env, EnvOptions, Error, Failure, InfoValue, InfoWriter, NoOptions,
+    OptionDoc, Rng, Shared, Space, Spaces, Transition,
 };
 
 /// A defect.
@@ -30,6 +30,7 @@ pub(crate) enum Defect {
     InfoChanges,
     InfoTwice,
     InfoTypes,
+    InfoShapes,
     BlockDiffers,
     BlockTouchesOthers,
     SavesLess,
@@ -86,6 +87,7 @@ impl InfoValue for Luck {
                 writer.float(self.1);
             }
             Defect::InfoTypes if self.2 % 2 == 1 => writer.int(1),
+            Defect::InfoShapes => vec![1_u8; 1 + self.2 as usize % 2].write(writer),
             _ => writer.float(self.1),
         }
     }
@@ -336,12 +338,7 @@ impl Env for Wide {
     type Shared = ();
 
     fn spaces(_: &NoOptions, (): &()) -> Spaces {
-        let free = Space::Box {
-            dtype: DType::F64,
-            shape: vec![2, 2],
-            low: Bounds::All(f64::NEG_INFINITY),
-            high: Bounds::All(f64::INFINITY),
-        };
+        let free = Space::shaped_box(DType::F64, &[2, 2], f64::NEG_INFINITY, f64::INFINITY);
         let huge = Space::integer_box(DType::U64, &[], 3, u64::MAX.into());
         Spaces {
             observation: Space::Tuple(vec![

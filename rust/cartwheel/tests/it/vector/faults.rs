@@ -1,8 +1,9 @@
 //! Faults are errors that name the row; the other rows go on.
 
+use std::io;
 use std::time::Duration;
 
-use cartwheel::vector::Fault;
+use cartwheel::vector::{EngineError, Fault};
 use cartwheel::{AutoresetMode, Failure, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 use super::oracle::{Row, action, shown};
@@ -29,6 +30,20 @@ fn message(fault: &Fault) -> &str {
 fn text<T>(result: Result<T, VectorError>) -> String {
     let Err(error) = result else { panic!("expected an error") };
     error.to_string()
+}
+
+#[test]
+fn an_error_of_the_engine_can_be_told_from_others_by_its_cause() {
+    let (doing, source) = ("reserving memory".to_owned(), io::ErrorKind::OutOfMemory.into());
+    let error = VectorError::from(EngineError::Os { doing, source });
+    let VectorError::Engine(cause) = error else { panic!("an error of the engine") };
+    assert!(
+        matches!(&*cause, EngineError::Os { source, .. } if source.kind() == io::ErrorKind::OutOfMemory)
+    );
+    let refused = built(2, 1).recv().unwrap_err();
+    assert!(
+        matches!(refused, VectorError::Engine(cause) if matches!(*cause, EngineError::NothingInFlight))
+    );
 }
 
 #[test]

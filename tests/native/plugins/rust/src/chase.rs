@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    AgentFlags, Bounds, DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition,
+    AgentFlags, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition,
 };
 
 /// Their places; the hunter is between the scouts, so that neighbors have unequal spaces.
@@ -14,7 +14,7 @@ const HUNTER: usize = 1;
 /// terminates with the last of them. It must not jump, which is its action 3, from odd cells.
 pub(crate) struct Chase {
     cells: [i64; 3],
-    flags: AgentFlags<3>,
+    flags: AgentFlags,
     rewards: [f64; 3],
 }
 
@@ -44,7 +44,7 @@ cartwheel::view! {
 cartwheel::view! {
     pub(crate) struct Seen, SeenMut, SeenRef {
         agents: Agents,
-        flags: [[i8; 3]; 5],
+        flags: Flat<i8>,
         rewards: [f64; 3],
     }
 }
@@ -60,11 +60,6 @@ impl Chase {
     }
 }
 
-fn floats(dtype: DType, shape: &[usize], bound: f64) -> Space {
-    let (low, high) = (Bounds::All(-bound), Bounds::All(bound));
-    Space::Box { dtype, shape: shape.to_vec(), low, high }
-}
-
 impl Env for Chase {
     type Options = NoOptions;
     type ResetOptions = NoOptions;
@@ -78,18 +73,18 @@ impl Env for Chase {
     fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let hunter = Space::dict([
             ("action_mask", Space::MultiBinary(vec![4])),
-            ("cells", floats(DType::I64, &[3], 99.0)),
+            ("cells", Space::shaped_box(DType::I64, &[3], -99.0, 99.0)),
         ]);
-        let scout = || floats(DType::F32, &[2], 99.0);
-        let run = || floats(DType::F32, &[1], 1.0);
+        let scout = || Space::shaped_box(DType::F32, &[2], -99.0, 99.0);
+        let run = || Space::shaped_box(DType::F32, &[1], -1.0, 1.0);
         Spaces {
             observation: Space::dict([
                 (
                     "agents",
                     Space::dict([("hunter", hunter), ("scout_0", scout()), ("scout_1", scout())]),
                 ),
-                ("flags", AgentFlags::<3>::space()),
-                ("rewards", floats(DType::F64, &[3], 99.0)),
+                ("flags", AgentFlags::space(3)),
+                ("rewards", Space::shaped_box(DType::F64, &[3], -99.0, 99.0)),
             ]),
             action: Space::dict([
                 ("hunter", Space::discrete(4)),
@@ -104,7 +99,7 @@ impl Env for Chase {
     }
 
     fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
-        Ok(Self { cells: [0; 3], flags: AgentFlags::default(), rewards: [0.0; 3] })
+        Ok(Self { cells: [0; 3], flags: AgentFlags::new(3), rewards: [0.0; 3] })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {

@@ -53,6 +53,7 @@ impl Env for Corridor {
     type Shared = ();
 
     const RENDER: &'static [RenderMode] = &[RenderMode::RgbArray, RenderMode::Ansi];
+    const RENDER_FPS: u32 = 12;
 
     cartwheel::parameters! { length: length, reward: reward, position: position }
     cartwheel::state! { length, reward, position, steps }

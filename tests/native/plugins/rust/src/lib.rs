@@ -6,6 +6,7 @@ mod effort;
 mod faulty;
 mod misfit;
 mod relay;
+mod team;
 mod teller;
 mod unwritten;
 
@@ -22,6 +23,7 @@ cartwheel::plugin! { _test_plugin {
     "test_plugin/Faulty-v0" => faulty::Faulty,
     "test_plugin/Misfit-v0" => misfit::Misfit,
     "test_plugin/Relay-v0" => relay::Relay { max_episode_steps: 9 },
+    "test_plugin/Team-v0" => team::Team,
     "test_plugin/Teller-v0" => teller::Teller,
     "test_plugin/Unwritten-v0" => unwritten::Unwritten,
 } }

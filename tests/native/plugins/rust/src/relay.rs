@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    AgentFlags, Bounds, DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition,
+    AgentFlags, DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition,
 };
 
 const AGENTS: usize = 3;
@@ -14,7 +14,8 @@ const AGENTS: usize = 3;
 /// option `fails` makes it fail there.
 pub(crate) struct Relay {
     fails: bool,
-    flags: AgentFlags<AGENTS>,
+    loud: bool,
+    flags: AgentFlags,
     /// Whether the last agent has joined.
     joined: bool,
     place: [i64; AGENTS],
@@ -26,6 +27,8 @@ cartwheel::options! {
     pub(crate) struct Options {
         /// Whether a masked action fails.
         fails: bool = false,
+        /// Whether flags that are true are 2 and not 1.
+        loud: bool = false,
         /// Whether the last agent has one action less.
         uneven: bool = false,
     }
@@ -64,12 +67,7 @@ impl Env for Relay {
     cartwheel::state! { flags, joined, place, rewards, steps }
 
     fn spaces(options: &Options, (): &()) -> Spaces {
-        let floats = |dtype, shape: &[usize], low, high| Space::Box {
-            dtype,
-            shape: shape.to_vec(),
-            low: Bounds::All(low),
-            high: Bounds::All(high),
-        };
+        let floats = Space::shaped_box;
         let observation = Space::dict([
             (
                 "agents",
@@ -78,7 +76,7 @@ impl Env for Relay {
                     ("place", floats(DType::F32, &[AGENTS, 2], 0.0, 99.0)),
                 ]),
             ),
-            ("flags", AgentFlags::<AGENTS>::space()),
+            ("flags", AgentFlags::space(AGENTS)),
             ("rewards", floats(DType::F64, &[AGENTS], -9.0, 9.0)),
             ("state", floats(DType::F64, &[2], 0.0, 99.0)),
         ]);
@@ -91,12 +89,13 @@ impl Env for Relay {
     }
 
     fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
-        let (flags, place, rewards) = (AgentFlags::default(), [0; AGENTS], [0.0; AGENTS]);
-        Ok(Self { fails: options.fails, flags, joined: false, place, rewards, steps: 0 })
+        let (flags, place, rewards) = (AgentFlags::new(AGENTS), [0; AGENTS], [0.0; AGENTS]);
+        let Options { fails, loud, .. } = *options;
+        Ok(Self { fails, loud, flags, joined: false, place, rewards, steps: 0 })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
-        self.flags = AgentFlags::default();
+        self.flags.clear();
         self.flags.join(0);
         self.flags.join(1);
         self.place = std::array::from_fn(|_| rng.integers(0..2));
@@ -142,7 +141,10 @@ impl Env for Relay {
             let shown = [place as f32, self.steps as f32];
             seen.agents.place[agent] = if is_there { shown } else { [0.0; 2] };
         }
-        self.flags.write(seen.flags);
+        self.flags.write(seen.flags.as_flattened_mut());
+        if self.loud {
+            seen.flags.as_flattened_mut().iter_mut().for_each(|flag| *flag *= 2);
+        }
         *seen.rewards = self.rewards;
         *seen.state = [self.steps as f64, self.place.iter().sum::<i64>() as f64];
     }
