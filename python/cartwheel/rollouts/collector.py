@@ -185,7 +185,8 @@ class Collector(ClosesAfterWith):
             rows. Other orders have none.
         min_rows: ``"free"``: the minimum number of rows of a call of the policy.
         max_rows: ``"free"``: the maximum number of rows of a call; ``None``: all.
-        deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.
+        deadline: ``"free"``: seconds, counted from the first row on, after which fewer than
+            ``min_rows`` suffice, or ``None``.
         run_ahead: Rollouts that a row may be ahead of the slowest.
         columns: Columns of a rollout, if not all rows.
         standby: Number of spare environments, the last ones: they are reset in advance, and play
