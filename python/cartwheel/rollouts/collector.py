@@ -87,9 +87,9 @@ class Collector(ClosesAfterWith):
     environments continue, and their steps are dropped.
 
     **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one for
-    each environment, or to actions and a dictionary of extras: arrays ``[N, …]`` by name, such as
-    ``{"value": …, "log_prob": …}``. Actions and extras may be NumPy arrays or any arrays that
-    support DLPack and are on the CPU. They are copied. The policy must not write into the
+    each environment, or to actions and a dictionary of extras: numbers or flags ``[N, …]`` by name,
+    such as ``{"value": …, "log_prob": …}``. Actions and extras may be NumPy arrays or any arrays
+    that support DLPack and are on the CPU. They are copied. The policy must not write into the
     observations. ``policy`` is an attribute that may be set at any time.
     :func:`~cartwheel.evaluate` takes the same policies.
 
@@ -406,8 +406,8 @@ class Collector(ClosesAfterWith):
 
         Raises:
             TypeError: Actions do not fit the action space, the policy returned a recurrent state,
-                extras have another dtype than before, or the infos are not a dictionary, as with
-                the wrapper ``DictInfoToList``.
+                extras are not numbers or have another kind of dtype than before, or the infos are
+                not a dictionary, as with the wrapper ``DictInfoToList``.
             ValueError: The number of actions or extras is not the number of rows, or the names of
                 extras differ from before.
             RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``; another

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.conversion import ConvertsArrays
 
 
+#: The dtypes of extras: flags and numbers, which all orders store.
+_NUMBERS = frozenset(map(np.dtype, "?bBhHiIqQefdFD"))
+
+
 class Stopped(BaseException):
     """Ends a collection in the background between two calls; nothing is lost."""
 
@@ -195,7 +199,7 @@ class Answers:
 
         Raises:
             TypeError: There are no actions, actions or extras have another kind of dtype than
-                before, or the name of an extra is not a string.
+                before, extras are not numbers or flags, or the name of one is not a string.
             ValueError: There is not one action or one extra for each row, or the names of extras
                 differ from before.
         """
@@ -210,6 +214,10 @@ class Answers:
             for name, array in arrays.items():
                 if not isinstance(name, str):
                     raise TypeError(f"extras have names, which are strings, got {name!r}.")
+                if array.dtype not in _NUMBERS:
+                    raise TypeError(
+                        f"extra `{name}` must be numbers or flags, got dtype {array.dtype}."
+                    )
                 if array.shape[:1] != (count,):
                     raise ValueError(
                         f"extra `{name}` must have shape ({count}, …), one entry for each "
