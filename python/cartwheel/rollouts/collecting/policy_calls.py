@@ -36,7 +36,7 @@ _NUMBERS = frozenset(map(np.dtype, "?bBhHiIqQefdFD"))
 
 
 class Stopped(BaseException):
-    """Ends a collection in the background between two calls; nothing is lost."""
+    """Ends a collection between two calls of the policy; nothing is lost."""
 
 
 class Actor:
@@ -47,7 +47,7 @@ class Actor:
         version: How many updates there were.
         after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
         is_in_background: Whether a thread of its own collects.
-        is_stopping: Set to end a collection in the background.
+        is_stopping: Set to end a collection.
         calls: How many calls there were.
         rows: For how many rows.
         seconds: For how long, in all.
@@ -123,7 +123,7 @@ class Actor:
             returned it.
 
         Raises:
-            Stopped: A collection in the background is to end.
+            Stopped: The collection is to end.
             ValueError: The policy needs masks of actions, and the environments show none.
             Exception: The policy raised it.
         """
