@@ -27,7 +27,7 @@ from cartwheel.rollouts.collecting.arguments import (
 )
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
-from cartwheel.rollouts.collecting.policy_calls import Actor
+from cartwheel.rollouts.collecting.policy_calls import Actor, Stopped
 from cartwheel.rollouts.collecting.session import ENTRIES, Session
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
@@ -87,9 +87,9 @@ class Collector(ClosesAfterWith):
     environments continue, and their steps are dropped.
 
     **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one for
-    each environment, or to actions and a dictionary of extras: arrays ``[N, …]`` by name, such as
-    ``{"value": …, "log_prob": …}``. Actions and extras may be NumPy arrays or any arrays that
-    support DLPack and are on the CPU. They are copied. The policy must not write into the
+    each environment, or to actions and a dictionary of extras: numbers or flags ``[N, …]`` by name,
+    such as ``{"value": …, "log_prob": …}``. Actions and extras may be NumPy arrays or any arrays
+    that support DLPack and are on the CPU. They are copied. The policy must not write into the
     observations. ``policy`` is an attribute that may be set at any time.
     :func:`~cartwheel.evaluate` takes the same policies.
 
@@ -185,7 +185,8 @@ class Collector(ClosesAfterWith):
             rows. Other orders have none.
         min_rows: ``"free"``: the minimum number of rows of a call of the policy.
         max_rows: ``"free"``: the maximum number of rows of a call; ``None``: all.
-        deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.
+        deadline: ``"free"``: seconds, counted from the first row on, after which fewer than
+            ``min_rows`` suffice, or ``None``.
         run_ahead: Rollouts that a row may be ahead of the slowest.
         columns: Columns of a rollout, if not all rows.
         standby: Number of spare environments, the last ones: they are reset in advance, and play
@@ -401,25 +402,34 @@ class Collector(ClosesAfterWith):
 
         Raises:
             TypeError: Actions do not fit the action space, the policy returned a recurrent state,
-                extras have another dtype than before, or the infos are not a dictionary, as with
-                the wrapper ``DictInfoToList``.
+                extras are not numbers or have another kind of dtype than before, or the infos are
+                not a dictionary, as with the wrapper ``DictInfoToList``.
             ValueError: The number of actions or extras is not the number of rows, or the names of
                 extras differ from before.
             RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``; another
-                caller used the environments meanwhile; the collector is closed; or another thread
-                is in one of its calls.
+                caller used the environments meanwhile; the collector is closed, or was meanwhile;
+                or another thread is in one of its calls.
             cartwheel.ForkedProcessError: The thread of the background lives in the parent process.
             Exception: The policy or the environments raised it.
         """
-        with self._entered("collect"):
-            session, background = self._session, self._background
-            if background is None:
-                rollout = session.collect(progress=self._progress)
-            else:
-                rollout = background.take()
-            session.count(rollout)
-            session.deliver(rollout)
-            return rollout
+        door = self._entered("collect")
+        try:
+            with door:
+                session, background = self._session, self._background
+                if background is None:
+                    rollout = session.collect(progress=self._progress)
+                else:
+                    rollout = background.take()
+                session.count(rollout)
+                session.deliver(rollout)
+                return rollout
+        except Stopped:
+            raise RuntimeError(
+                "the collector was closed while it collected: the rollout is lost."
+            ) from None
+        finally:
+            if self._is_closed:  # meanwhile: `close` found the door locked
+                self._drop()
 
     def update(self, change: Callable[[], Any] | None = None) -> int:
         """Changes the policy between two of its calls.
@@ -534,19 +544,29 @@ class Collector(ClosesAfterWith):
         """Ends the background thread and drops unfinished rollouts; may be called again.
 
         A ``with`` statement calls it at its end. It does not close the environments, in which
-        nothing is in flight afterwards.
+        nothing is in flight afterwards. Where the policy or another thread calls it, the
+        :meth:`collect` that is in progress ends with the next call of the policy, and drops them.
 
         Raises:
-            RuntimeError: The thread does not end within 30 seconds.
+            RuntimeError: The thread does not end within 30 seconds, or it is the policy's own.
         """
         if self._background is not None:
+            if self._actor.is_called_here:
+                raise RuntimeError(
+                    "`close` was called by the policy, in the thread that it would wait for: call "
+                    "it in another thread."
+                )
             self._background.close()
         if not self._is_closed:
-            self._is_closed = True
-            with contextlib.suppress(Exception):  # the environments are closed or broken
-                self._session.source.drop()
+            self._is_closed = self._actor.is_stopping = True
+            if not self._door.locked():
+                self._drop()
             if self._background is not None:
                 self._ending.detach()
+
+    def _drop(self) -> None:
+        with contextlib.suppress(Exception):  # the environments are closed or broken
+            self._session.source.drop()
 
     def stats(self) -> CollectorStats:
         """Returns the counts and times so far; at any time, from any thread."""

@@ -383,10 +383,13 @@ def interrupted(steps: int) -> RuntimeError:
 def carry_after(rollout: Record) -> Carry:
     """Returns the :class:`Carry` after the last step of a rollout of ``num_steps`` steps."""
     before, num_steps = rollout.carry, rollout.num_steps
-    # The rows from the last beginning on belong to one episode, which in NEXT_STEP may have no step
-    # yet. This is computed for every rollout, and comparisons of `int16` are faster.
-    may_be_new = rollout.autoreset_mode == AutoresetMode.NEXT_STEP
-    begun = rollout.is_first[: num_steps + may_be_new]
+    # The rows from the last beginning on belong to one episode, which may have no step yet: one
+    # begins after a step that is not a transition and ends none, which has reset or lost its infos.
+    # (The mark after the last step may tell that it ended an episode, whose numbers are wanted.)
+    # This is computed for every rollout, and comparisons of `int16` are faster.
+    begun = rollout.is_first.copy()
+    begun[-1] = False
+    begun[1:] |= ~(rollout.valid | rollout.terminated | rollout.truncated)
     places = np.arange(len(begun), dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
     last = np.where(begun, places, -1).max(axis=0)
     counted = (places[:num_steps] >= np.maximum(last, 0)) & rollout.valid

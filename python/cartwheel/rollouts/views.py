@@ -459,7 +459,8 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
     A frame that ends an episode has the numbers of the whole episode, also in the modes that show
     the first observation of the next episode there. Frames of resting rows repeat the numbers, and
-    so does the frame of a failed step.
+    so does the frame of a failed step that ended its episode. After one that only lost its infos
+    they begin anew, as the rest of the episode is one of its own (:func:`runs`).
     """
     num_steps, num_envs = rollout.valid.shape
     sums = np.empty((num_steps + 1, *rollout.carry.returns.shape))
@@ -467,9 +468,9 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     sums[0], steps[0] = rollout.carry.returns, rollout.carry.lengths
     for t in range(num_steps):
         first, valid = rollout.is_first[t], rollout.valid[t]
-        # A row that is not a transition resets, or rests, or failed and ends its episode.
-        over = rollout.terminated[t] | rollout.truncated[t]
-        resets = ~valid & ~over & rollout.is_first[t + 1]
+        # A row that is not a transition resets, or lost its infos; or it rests, or failed and ends
+        # its episode.
+        resets = ~(valid | rollout.terminated[t] | rollout.truncated[t])
         for so_far, gain in ((sums, rollout.rewards[t]), (steps, 1)):
             firsts, valids, resetting = (
                 flags if so_far.ndim == 2 else flags[:, None] for flags in (first, valid, resets)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import create_empty_array
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
+from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given
-from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns
+from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
@@ -51,7 +56,8 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     Row ``i * agents + j`` is agent ``j`` of environment ``i``, as of
     :meth:`cartwheel.ParallelVectorEnv.as_rows`, so agents have equal spaces. Infos have ``acted``,
     ``present`` and ``episode_over``, and ``terminal_observation`` where an agent has ended. After
-    that its row has zeros until its environment is over, and models learn from them.
+    that its row has zeros until its environment is over, and models learn from them. There it ends
+    once more, so that values and states of recurrent policies do not go on into the next episode.
 
     Seeds and options are those of environments: those of its first agent count. Attributes and
     methods are those of the environment of a row, each of which is asked once. ``MaskablePPO`` of
@@ -64,10 +70,14 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         envs: Functions that make environments of PettingZoo; or a
             :class:`cartwheel.ParallelVectorEnv` in the mode ``SAME_STEP``, which is closed together
             with this object.
+        monitor: Whether infos of steps in which agents end have ``episode``, as for
+            :class:`CartwheelVecEnv`: the agent's return, the number of its steps, and the seconds.
+            ``VecMonitor`` also counts rows of agents that have ended, as episodes of their own.
         **keywords: Those of :class:`cartwheel.ParallelVectorEnv`, for functions.
 
     Raises:
-        TypeError: There are keywords for a vector environment, or one that does not exist.
+        TypeError: There are keywords for a vector environment, or one that does not exist; or
+            ``monitor`` is not a ``bool``.
         ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, or spaces of agents
             differ.
         gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
@@ -75,14 +85,23 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     """
 
     def __init__(
-        self, envs: Iterable[Callable[[], Any]] | ParallelVectorEnv, **keywords: Any
+        self,
+        envs: Iterable[Callable[[], Any]] | ParallelVectorEnv,
+        *,
+        monitor: bool = False,
+        **keywords: Any,
     ) -> None:
+        is_monitored = as_bool("monitor", monitor)
         self.vector_env = own = _as_parallel(envs, keywords)
         try:
             self._rows = rows = own.as_rows()
             self._agents = own.num_agents
             self._actions: Any = None
             self._as_batch = batches_of(rows.single_action_space, rows.num_envs)
+            self._monitor = _Monitor(rows.num_envs) if is_monitored else None
+            #: What the row of an absent agent shows, in a batch of one.
+            self._blank: Any = create_empty_array(rows.single_observation_space, 1, np.zeros)
+            rows._blank(self._blank, np.zeros(1, np.intp))
             super().__init__(rows.num_envs, rows.single_observation_space, rows.single_action_space)
         except BaseException:
             if own is not envs:
@@ -96,12 +115,17 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     def reset(self) -> VecEnvObs:
         """Resets all environments, with the seeds of :meth:`seed` and the options that were set.
 
+        The actions of a step that was not waited for are dropped.
+
         Returns:
             Observations. The infos are in ``reset_infos``.
         """
+        self._actions = None
         given = [own or None for own in self._options[:: self._agents]]
         options: Any = given if any(given) else None
         observations, infos = self._rows.reset(seed=self._seeds[:: self._agents], options=options)
+        if self._monitor is not None:
+            self._monitor.begin()
         self.reset_infos = infos_by_row(_without(infos, _STATUS), self.num_envs)
         self._reset_seeds()
         self._reset_options()
@@ -136,24 +160,33 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         """Steps all environments.
 
         Returns:
-            Observations; rewards, ``float32`` of shape ``(num_envs,)``; whether agents ended,
-            ``bool`` of the same shape; and a list with one dictionary of infos for each row.
+            Observations; rewards, ``float32`` of shape ``(num_envs,)``; whether agents or their
+            environments ended, ``bool`` of the same shape; and a list with one dictionary of infos
+            for each row.
 
         Raises:
+            gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             ValueError: The number of actions is wrong; nothing was stepped.
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
-        observations, rewards, terminated, truncated, infos = self._rows.step(self._actions)
-        done, over = terminated | truncated, infos["episode_over"]
+        if self._actions is None:
+            raise NoAsyncCallError("`step_wait` needs actions: call `step_async` before.", "step")
+        actions, self._actions = self._actions, None
+        observations, rewards, terminated, truncated, infos = self._rows.step(actions)
+        over = infos["episode_over"]
+        ended = terminated | truncated
+        done = ended | over  # the next observation of the row begins an episode
         by_row = infos_by_row(_without(infos, (*_STATUS, *_FINALS)), self.num_envs)
         has_last = infos.get("_final_obs", np.zeros_like(over))
-        ended = np.flatnonzero(has_last | over).tolist()
-        finals = infos_by_row(infos.get("final_info", {}), self.num_envs) if ended else []
-        for row in ended:
+        last = np.flatnonzero(has_last | over).tolist()
+        finals = infos_by_row(infos.get("final_info", {}), self.num_envs) if last else []
+        for row in last:
             shown, info = by_row[row], finals[row]
             by_row[row] = info
-            if has_last[row] and done[row]:
+            if has_last[row]:
                 info["terminal_observation"] = infos["final_obs"][row]
+            elif not ended[row]:
+                info["terminal_observation"] = nested.apply(np.copy, nested.at(self._blank, 0))
             if over[row]:
                 info.update((key, shown.pop(key)) for key in _FAILURES if key in shown)
                 if "final_state" in shown:
@@ -165,6 +198,8 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         status["TimeLimit.truncated"] = (truncated & ~terminated).tolist()
         for row, info in enumerate(by_row):
             info.update((name, values[row]) for name, values in status.items())
+        if self._monitor is not None:
+            self._monitor.add(rewards, infos["acted"], ended, by_row)
         return observations, rewards.astype(np.float32), done, by_row
 
     def close(self) -> None:
@@ -179,12 +214,16 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         """Continues from a state of :meth:`state_dict`.
 
         Returns:
-            What the rows last showed, for ``model._last_obs``.
+            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns, lengths
+            and seconds of episodes begin anew.
 
         Raises:
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
         """
-        return self._rows.load_state_dict(state)
+        observations: VecEnvObs = self._rows.load_state_dict(state)
+        if self._monitor is not None:
+            self._monitor = _Monitor(self.num_envs)
+        return observations
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Renders every environment once; its agents share the frame.
@@ -232,17 +271,48 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     def env_is_wrapped(
         self,
-        wrapper_class: type[Any],  # noqa: ARG002 - Gymnasium's wrappers have one agent
+        wrapper_class: type[Any],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """Returns false for each row."""
-        return [False] * len(rows_of(indices, self.num_envs))
+        """Whether rows have a wrapper: a ``Monitor`` with ``monitor``, and no others."""
+        is_wrapped = self._monitor is not None and issubclass(Monitor, wrapper_class)
+        return [is_wrapped] * len(rows_of(indices, self.num_envs))
 
     def _of_rows(self, rows: list[int], ask: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
         """Asks each environment of these rows once."""
         envs = sorted({row // self._agents for row in rows})
         found = dict(zip(envs, ask(envs), strict=True)) if envs else {}
         return [found[row // self._agents] for row in rows]
+
+
+class _Monitor:
+    """Returns and lengths of running episodes of agents, reported as by the wrapper ``Monitor``."""
+
+    def __init__(self, num_rows: int) -> None:
+        self._began = time.time()
+        self._returns = np.zeros(num_rows)
+        self._lengths = np.zeros(num_rows, np.int64)
+
+    def begin(self) -> None:
+        """Begins an episode in every row."""
+        self._returns[:] = self._lengths[:] = 0
+
+    def add(
+        self,
+        rewards: NDArray[np.float64],
+        acted: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Adds a step, and reports the episodes of agents that acted in it and ended."""
+        self._returns += rewards
+        self._lengths += acted
+        rows = np.flatnonzero(ended & acted).tolist()  # agents of rows that failed did not act
+        seconds = round(time.time() - self._began, 6) if rows else 0.0
+        for row in rows:
+            total, length = round(float(self._returns[row]), 6), int(self._lengths[row])
+            infos[row]["episode"] = {"r": total, "l": length, "t": seconds}
+        self._returns[ended], self._lengths[ended] = 0, 0
 
 
 def _as_parallel(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:

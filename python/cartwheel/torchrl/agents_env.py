@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from cartwheel._internal.adapters import check_given, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.torchrl.env import check_form, kept, start_method
+from cartwheel.torchrl.env import check_form, kept, not_copied, start_method
 from cartwheel.torchrl.specs import check_space, stacked
 from cartwheel.vector.action_masks import no_masks, num_actions
 
@@ -118,6 +118,10 @@ class CartwheelAgentsEnv(EnvBase):
             if not is_made:
                 own.close()
             raise
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuses to be pickled or copied: a copy would close the environments at its end."""
+        raise not_copied(self)
 
     def _make_specs(self, *, categorical: bool) -> None:
         if self._with_masks and not any(map(self._has_masks, self.group_map)):

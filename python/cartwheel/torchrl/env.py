@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -130,6 +130,10 @@ class CartwheelEnv(GymLikeEnv):
             if not is_vector:
                 vector.close()
             raise
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuses to be pickled or copied: a copy would close the environments at its end."""
+        raise not_copied(self)
 
     # Required of a TorchRL wrapper
 
@@ -325,6 +329,14 @@ class CartwheelEnv(GymLikeEnv):
     def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
         """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
         return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def not_copied(env: EnvBase) -> TypeError:
+    """The error of an environment that is to be pickled or copied."""
+    return TypeError(
+        f"{type(env).__name__} cannot be pickled or copied, because its environments cannot be: "
+        "pass a function that makes one."
+    )
 
 
 def kept(env: EnvBase, tensordict: TensorDictBase) -> TensorDictBase:

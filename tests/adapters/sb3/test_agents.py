@@ -47,16 +47,17 @@ def test_rows_are_those_of_as_rows(ours, executor):
             wanted, wanted_rewards, terminated, truncated, wanted_infos = rows.step(actions)
             np.testing.assert_array_equal(found, wanted)
             np.testing.assert_array_equal(rewards, wanted_rewards.astype(np.float32))
-            np.testing.assert_array_equal(done, terminated | truncated)
+            over = wanted_infos["episode_over"]
+            np.testing.assert_array_equal(done, terminated | truncated | over)
             for row, info in enumerate(infos):
                 assert not info["TimeLimit.truncated"]
                 assert info["acted"] == wanted_infos["acted"][row]
                 assert ("terminal_observation" in info) == done[row]
                 if done[row]:
-                    last = wanted_infos["final_obs"][row]
+                    last = wanted_infos["final_obs"][row] if terminated[row] else np.zeros(3)
                     np.testing.assert_array_equal(info["terminal_observation"], last)
                 assert ("t" in info) == info["acted"]
-            ended += done.sum()
+            ended += terminated.sum()
         assert ended > 6
 
 
@@ -77,7 +78,7 @@ def test_states_are_in_the_infos_of_the_step_or_of_the_reset_that_they_are_of(ou
         for step in range(1, 5):
             _, _, done, infos = envs.step(np.zeros((3, 1), np.float32))
             ended = np.flatnonzero(done).tolist()
-            assert ended == [step - 2] * (step > 1)
+            assert ended == ([0, 1, 2] if step == 4 else [step - 2] * (step > 1))
             for row in ended:
                 assert infos[row]["state"]["t"].tolist() == [step]
                 assert "final_state" not in infos[row]
@@ -152,6 +153,72 @@ def test_ppo_trains_one_policy_with_the_steps_of_all_agents(ours):
         assert model.num_timesteps == 320
 
 
+def test_each_beginning_of_an_episode_is_one_for_models_also_after_agents_that_ended_early(ours):
+    sb3 = importlib.import_module("stable_baselines3")
+    with ours([Walkers], executor="inline") as envs:
+        model = sb3.PPO("MlpPolicy", envs, n_steps=15, batch_size=45, seed=1, device="cpu")
+        model.learn(45)  # three episodes of five steps
+        shown, starts = model.rollout_buffer.observations, model.rollout_buffer.episode_starts
+    shown = shown.reshape(3, 15, 3)  # by row, as PPO has left them
+    for number in (1, 2):  # of walker 0, beginnings show zeros, too
+        begins = (shown[number, :, 0] == number) & (shown[number, :, 1] == 0)
+        assert np.flatnonzero(begins).tolist() == [0, 5, 10]
+        assert starts[begins, number].all()
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_a_monitor_reports_the_return_and_the_steps_of_each_agent(ours, executor):
+    class Constant:
+        def predict(self, observations, **_):
+            return np.full((len(observations), 1), 0.5, np.float32), None
+
+    evaluation = importlib.import_module("stable_baselines3.common.evaluation")
+    with ours([Walkers] * 2, executor=executor, monitor=True) as envs:
+        assert envs.env_is_wrapped(gym.Wrapper) == [True] * 6
+        envs.seed(3)  # agents act for 2, 3 and 4 steps, and in the other environment for one more
+        envs.reset()
+        envs.step(np.ones((6, 1), np.float32))  # no part of an episode that ends
+        found = []
+        envs.seed(3)
+        returns, lengths = evaluation.evaluate_policy(
+            Constant(),
+            envs,
+            n_eval_episodes=12,
+            return_episode_rewards=True,
+            callback=lambda names, _: found.append((names["i"], names["info"].get("episode"))),
+        )
+    wanted = {row: 2 + row % 3 + row // 3 for row in range(6)}
+    totals = {row: steps * (0.5 + 10 * (row % 3)) for row, steps in wanted.items()}
+    assert sorted(lengths) == sorted([*wanted.values()] * 2)
+    assert sorted(returns) == sorted([*totals.values()] * 2)
+    for row, episode in found:
+        if episode is not None:
+            assert (episode["r"], episode["l"]) == (totals[row], wanted[row])
+            assert 0 <= episode["t"] < 60
+
+
+def test_a_monitor_leaves_out_rows_that_failed_and_begins_anew_with_a_loaded_state(ours):
+    with ours([Walkers], executor="inline", on_error="restart", monitor=True) as envs:
+        envs.set_attr("fails_at", 2)
+        envs.reset()
+        reports = [[info.get("episode") for info in infos] for *_, infos in steps_of(envs, 4)]
+        assert reports[:3] == [[None] * 3] * 3
+        first, *others = reports[3]
+        assert (first["r"], first["l"], others) == (2, 2, [None, None])
+    with ours([Walkers], executor="inline", states="pickle", monitor=True) as envs:
+        envs.reset()
+        steps_of(envs, 1)
+        envs.load_state_dict(envs.state_dict())
+        ((*_, infos),) = steps_of(envs, 1)
+        assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (1, 1)
+    with pytest.raises(TypeError, match="`monitor` must be True or False"):
+        ours([Walkers], monitor="yes")
+
+
+def steps_of(envs, count):
+    return [envs.step(np.ones((envs.num_envs, 1), np.float32)) for _ in range(count)]
+
+
 @pytest.mark.parametrize("make", [Walkers, Masked])
 def test_a_loaded_state_shows_the_same_and_goes_on_from_there(ours, make):
     def run(envs, steps):
@@ -203,6 +270,19 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         with pytest.warns(UserWarning, match="needs render_mode='rgb_array', got None"):
             assert envs.get_images() == [None] * 6
         assert repr(envs).startswith("CartwheelAgentsVecEnv(ParallelVectorEnv(agents=3")
+
+
+def test_a_step_needs_actions_of_its_own(ours):
+    with ours([Walkers], executor="inline") as envs:
+        envs.reset()
+        envs.step(np.ones((3, 1), np.float32))
+        with pytest.raises(gym.error.NoAsyncCallError, match="call `step_async` before"):
+            envs.step_wait()
+        envs.step_async(np.ones((3, 1), np.float32))
+        envs.reset()
+        with pytest.raises(gym.error.NoAsyncCallError):
+            envs.step_wait()
+        assert envs.step(np.ones((3, 1), np.float32))[0][:, 1].tolist() == [1] * 3
 
 
 def test_misuse_is_refused(ours):

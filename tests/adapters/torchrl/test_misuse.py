@@ -1,6 +1,8 @@
 """Unsupported environments and arguments are refused before anything starts, with a remedy."""
 
+import copy
 import importlib
+import pickle
 from functools import partial
 
 import gymnasium as gym
@@ -124,6 +126,18 @@ def test_keywords_that_do_not_exist_or_come_too_late_are_refused(runs):
     envs.close()
     with pytest.raises(gym.error.ClosedEnvironmentError):
         runs.CartwheelEnv(envs)
+
+
+def test_environments_are_not_copied_and_stay_open(runs):
+    agents = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
+    players = [partial(pettingzoo.make, "parallel", "classic/rps-v2")] * 2
+    for make, env_fns in ((runs.CartwheelEnv, [POLE] * 2), (agents, players)):
+        env = make(env_fns, executor="inline")
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=f"{make.__name__} cannot be pickled or copied"):
+                copied(env)  # a copy that was collected would close them
+        assert env.rollout(3).batch_size[0] == 2
+        env.close()
 
 
 def test_stepping_rows_that_are_over_is_an_error_of_cartwheel(runs, build):

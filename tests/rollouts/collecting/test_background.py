@@ -191,6 +191,18 @@ def test_update_from_within_the_policy_is_an_error():
             collector.collect()
 
 
+def test_closing_from_within_the_policy_is_an_error():
+    def close(_):
+        collector.close()
+
+    with in_background("SAME_STEP", order="free") as collector:
+        collector.policy = close
+        with pytest.raises(RuntimeError, match="`close` was called by the policy"):
+            collector.collect()
+        collector.policy = policy
+        assert collector.collect().valid.all()
+
+
 def test_a_second_thread_is_refused():
     inside, ends = threading.Event(), threading.Event()
 

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from tests.support.collecting import collector_of, policy
+from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.environments import Untouched, transcripts
 from tests.support.executors import INLINE, PROCESS
 
@@ -128,6 +128,23 @@ def test_the_names_of_extras_stay_within_a_rollout():
             collector.collect()
         collector.policy = policy
         assert list(collector.collect().extras) == ["half"]
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free", "groups"])
+@pytest.mark.parametrize("kind", ["<U1", ">f4", "O", "M8[s]"])
+def test_extras_that_are_not_numbers_are_refused_before_anything_is_stepped(kind, order):
+    def say(observations):
+        actions, _ = policy(observations)
+        return actions, {"said": np.zeros(len(actions), kind)}
+
+    (expected,) = in_lockstep(1, "NEXT_STEP", 7, num_envs=6)
+    with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS, order=order) as collector:
+        collector.policy = say
+        with pytest.raises(TypeError, match="extra `said` must be numbers or flags, got dtype"):
+            collector.collect()
+        assert collector.envs.stats().steps.sum() == 0
+        collector.policy = policy
+        assert_same_steps(collector.collect(), expected)
 
 
 def test_a_collector_says_what_it_is():

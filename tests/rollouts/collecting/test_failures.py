@@ -217,6 +217,36 @@ def test_an_episode_that_lost_infos_ends_before_and_its_rest_is_another(mode):
     envs.close()
 
 
+@pytest.mark.parametrize("keywords", [{}, {"order": "free"}], ids=str)
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 5])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_rest_of_an_episode_that_lost_infos_is_the_same_in_other_rollouts(
+    mode, num_steps, keywords
+):
+    def collected(num_steps, **keywords):
+        envs = LosingSome(INLINE(transcripts(3, 4), autoreset_mode=mode))
+        collector = cartwheel.Collector(
+            envs, lambda seen: np.ones(len(seen), int), num_steps, **keywords
+        )
+        rollouts = [collector.collect() for _ in range(60 // num_steps)]
+        collector.close()
+        envs.close()
+        return rollouts
+
+    def complete(rollout):
+        episodes = rollout.episodes(complete_only=True)
+        return [(one.env_index, one.length, one.episode_return) for one in episodes]
+
+    (whole,), parts = collected(60), collected(num_steps, **keywords)
+    assert set(complete(whole)) == {(0, 3, 3.0), (1, 2, 2.0)}
+    assert [one for rollout in parts for one in complete(rollout)] == complete(whole)
+    steps = whole.to_workspace()["env/timestep"]
+    found = [rollout.to_workspace()["env/timestep"][1:] for rollout in parts]
+    assert_identical(np.concatenate(found), steps[1:])
+    for n in range(1, 60, num_steps):
+        assert_identical(whole.tail(n).to_workspace()["env/timestep"], steps[-n - 1 :])
+
+
 @pytest.mark.parametrize("truncates", [False, True])
 @pytest.mark.parametrize(
     "keywords",

@@ -218,6 +218,26 @@ def test_the_policy_gets_as_many_rows_as_it_wants(mode):
     assert sizes.count(1) < len(sizes) / 4
 
 
+@pytest.mark.parametrize("kind", [THREAD, PROCESS], ids=str)
+def test_a_row_goes_on_alone_after_the_deadline_however_long_the_others_take(gates, kind):
+    asked = []
+
+    def act(_, env_index, __):
+        asked.append(env_index.tolist())
+        if len(asked) == 2:
+            gates.open(1)
+        return np.where(env_index == 0, 0, 1)  # the others wait at gate 1
+
+    envs = kind(gates.env_fns(4), num_workers=4)
+    collector = cartwheel.Collector(
+        envs, act, 3, recurrent=True, order="free", min_rows=2, deadline=0.01
+    )
+    rollout = collector.collect()
+    envs.close()
+    assert asked[:2] == [[0, 1, 2, 3], [0]]
+    assert rollout.valid.all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_in_flight_between_rollouts_without_run_ahead(mode):
     for order in ("free", "groups"):

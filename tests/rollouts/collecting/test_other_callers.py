@@ -171,6 +171,32 @@ def test_a_policy_that_uses_the_environments_loses_the_rollout(make, mode, order
     assert_begins_anew(collector.collect())
 
 
+@pytest.mark.parametrize("by_thread", [False, True])
+@pytest.mark.parametrize("order", ["lockstep", "groups", "free"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_collector_that_is_closed_while_it_collects_returns_nothing(make, mode, order, by_thread):
+    envs, asked = make(PROCESS, mode), []
+
+    def policy(observations):
+        asked.append(len(observations))
+        if len(asked) == 3 and by_thread:
+            closing = threading.Thread(target=collector.close)
+            closing.start()
+            closing.join(60)
+        elif len(asked) == 3:
+            collector.close()
+        return lean(observations)
+
+    collector = cartwheel.Collector(envs, policy, 20, seed=1, order=order, groups=1)
+    with pytest.raises(RuntimeError, match="was closed while it collected"):
+        collector.collect()
+    assert len(asked) == 3
+    assert envs.in_flight == []
+    with pytest.raises(RuntimeError, match="`collect` of a closed collector"):
+        collector.collect()
+    assert_begins_anew(cartwheel.Collector(envs, lean, 20, seed=1, order=order, groups=1).collect())
+
+
 def test_another_thread_that_does_not_pause_the_background_is_told(make):
     envs = make(THREAD)
     is_asked, may_answer = threading.Event(), threading.Event()

@@ -44,8 +44,8 @@ class Free(Pipeline):
         rows = self._waiting()
         if not len(rows):
             self._since = None
-            if self._flying:
-                self._receive(self._min_rows, None)
+            if self._flying:  # the deadline begins with the first row
+                self._receive(1 if self._deadline is not None else self._min_rows, None)
         elif len(rows) >= self._min_rows or not self._flying or not self._may_wait(len(rows)):
             self._play(rows[: self._max_rows])
             self._since = None

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.conversion import ConvertsArrays
 
 
+#: The dtypes of extras: flags and numbers, which all orders store.
+_NUMBERS = frozenset(map(np.dtype, "?bBhHiIqQefdFD"))
+
+
 class Stopped(BaseException):
-    """Ends a collection in the background between two calls; nothing is lost."""
+    """Ends a collection between two calls of the policy; nothing is lost."""
 
 
 class Actor:
@@ -43,7 +47,7 @@ class Actor:
         version: How many updates there were.
         after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
         is_in_background: Whether a thread of its own collects.
-        is_stopping: Set to end a collection in the background.
+        is_stopping: Set to end a collection.
         calls: How many calls there were.
         rows: For how many rows.
         seconds: For how long, in all.
@@ -119,7 +123,7 @@ class Actor:
             returned it.
 
         Raises:
-            Stopped: A collection in the background is to end.
+            Stopped: The collection is to end.
             ValueError: The policy needs masks of actions, and the environments show none.
             Exception: The policy raised it.
         """
@@ -195,7 +199,7 @@ class Answers:
 
         Raises:
             TypeError: There are no actions, actions or extras have another kind of dtype than
-                before, or the name of an extra is not a string.
+                before, extras are not numbers or flags, or the name of one is not a string.
             ValueError: There is not one action or one extra for each row, or the names of extras
                 differ from before.
         """
@@ -210,6 +214,10 @@ class Answers:
             for name, array in arrays.items():
                 if not isinstance(name, str):
                     raise TypeError(f"extras have names, which are strings, got {name!r}.")
+                if array.dtype not in _NUMBERS:
+                    raise TypeError(
+                        f"extra `{name}` must be numbers or flags, got dtype {array.dtype}."
+                    )
                 if array.shape[:1] != (count,):
                     raise ValueError(
                         f"extra `{name}` must have shape ({count}, …), one entry for each "
