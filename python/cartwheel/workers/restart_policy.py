@@ -165,7 +165,8 @@ class Replacements:
             raise
         envs[row] = env
         summary, _ = described(failure)
-        return summary[:_MAX_TEXT]
+        # Native code takes no lone surrogates, which names of files have in place of other bytes.
+        return summary.encode(errors="backslashreplace").decode()[:_MAX_TEXT]
 
     def _close(self, env: Any, row: int) -> None:
         try:
