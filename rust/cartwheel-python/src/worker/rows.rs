@@ -459,7 +459,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         // The last observation becomes the result of the failed step.
         held.fresh = held.shown.as_ref().map(|shown| shown.clone_ref(py));
         held.info = Some(PyDict::new(py).into_any().unbind());
-        let text = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;
+        let text = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)));
+        let text = self.come_back(text)?;
         if text.is_none() {
             return Err(failure);
         }
