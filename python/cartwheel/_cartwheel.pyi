@@ -100,6 +100,10 @@ class _Worker(Protocol):
         """Pickles the values for which a stream of infos has no format."""
 
     @property
+    def largest_infos(self) -> int:
+        """The maximum size of a stream of infos that can be sent to the caller, in bytes."""
+
+    @property
     def channel(self) -> Any:
         """The worker's end of its channel."""
 

@@ -23,6 +23,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
+from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel._internal.suggestions import shown
@@ -59,6 +60,8 @@ class Worker:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
+        largest_infos: The maximum size of a stream of infos that a worker process can send, in
+            bytes. The rest of a message is for its pickle, and for what is told about failures.
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
         retires: Whether :meth:`retire` is called before each episode.
         handoff: What a worker process that retired left to this one: the observation that its row
@@ -66,6 +69,7 @@ class Worker:
     """
 
     pickle = staticmethod(pickled)
+    largest_infos = LARGEST_MESSAGE - (1 << 20)
 
     def __init__(
         self,

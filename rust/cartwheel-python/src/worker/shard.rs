@@ -363,7 +363,10 @@ impl PyShard {
         let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
         let stream = PyBytes::new(py, self.writer.stream());
         let packed = worker.call_method1(name, (stream,));
-        let packed = packed.or_else(|_| worker.call_method1(name, (py.None(),))); // they are lost
+        let packed = packed.or_else(|error| {
+            error.write_unraisable(py, Some(&worker));
+            worker.call_method1(name, (py.None(),)) // they are lost
+        });
         self.announce(py, packed, |shard| &shard.unpackable.1);
     }
 
