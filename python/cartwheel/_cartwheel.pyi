@@ -183,23 +183,30 @@ class _Worker(Protocol):
         """Closes the environments."""
 
 class _Callbacks(Protocol):
-    """The Python methods that every pool calls."""
+    """The Python methods that every pool calls; ``seconds`` is the time limit of the call."""
 
-    def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
+    def raise_faults(
+        self, announced: list[_Fault], received: list[int] | None, seconds: float | None, /
+    ) -> None:
         """Raises the fault of the lowest row; ``received`` are the rows of a batch of ``recv``."""
 
-    def receive_rest(self, announced: _Rest, /) -> bytes | None:
+    def receive_rest(self, announced: _Rest, seconds: float | None, /) -> bytes | None:
         """Receives infos that did not fit into shared memory; ``None`` if they were lost."""
 
     def receive_answers(
-        self, answers: dict[int, list[Any]], announced: list[_Rest], rows: Any, /
+        self,
+        answers: dict[int, list[Any]],
+        announced: list[_Rest],
+        rows: Any,
+        seconds: float | None,
+        /,
     ) -> tuple[Any, ...] | None:
         """Receives the answers of rows to a control call, in their order; ``None`` for all rows.
 
         Returns ``None`` if workers must be asked again.
         """
 
-    def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None:
+    def discard(self, faults: list[_Fault], rests: list[_Rest], seconds: float | None, /) -> None:
         """Receives and drops announced messages."""
 
     def add_info(
