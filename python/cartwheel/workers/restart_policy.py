@@ -165,7 +165,7 @@ class Replacements:
             raise
         envs[row] = env
         summary, _ = described(failure)
-        # Native code takes no lone surrogates, which names of files have in place of other bytes.
+        # Native code takes no lone surrogates, as names of files have for bytes that are not UTF-8.
         return summary.encode(errors="backslashreplace").decode()[:_MAX_TEXT]
 
     def _close(self, env: Any, row: int) -> None:

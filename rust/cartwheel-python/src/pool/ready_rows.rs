@@ -56,7 +56,7 @@ impl State {
             raised.cast_into::<PyDict>()?
         };
         load(callbacks, &self.pool, &mut self.infos, &received, &messages, None)?;
-        // What one row returned may raise anything when it is loaded; the others go on.
+        // Results of a row may raise anything when they are loaded; the other rows go on.
         let infos = self.infos.of_rows(py, |row, error| {
             if !error.is_instance_of::<PyException>(py) {
                 return Err(error);
