@@ -1,5 +1,6 @@
 """``import cartwheel`` offers documented names and no default seed."""
 
+import importlib
 import importlib.metadata
 import inspect
 import json
@@ -148,6 +149,25 @@ def test_an_unknown_name_is_an_error_with_a_suggestion():
     assert (error.name, error.obj) == ("VectorEnvs", cartwheel)
     assert str(error) == "module 'cartwheel' has no attribute 'VectorEnvs'"
     assert not hasattr(cartwheel, "wrappers_that_do_not_exist")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "advice"),
+    [
+        ("cartwheel", "make", "`cartwheel.make_vec(id, num_envs)` makes a vector environment"),
+        ("cartwheel.vector", "AsyncVectorEnv", "it is `cartwheel.AsyncVectorEnv`"),
+        ("cartwheel.vector", "make_vec", "it is `cartwheel.make_vec`"),
+        ("cartwheel.wrappers", "VectorEnv", "it is `cartwheel.VectorEnv`"),
+    ],
+)
+def test_a_name_that_is_elsewhere_is_an_error_that_says_where(module, name, advice):
+    """Also from ``from … import``, which would replace the text of an ``AttributeError``."""
+    owner = importlib.import_module(module)
+    with pytest.raises(AttributeError, match=re.escape(advice)):
+        getattr(owner, name)
+    assert not hasattr(owner, name)
+    with pytest.raises(ImportError, match=re.escape(advice)):
+        exec(f"from {module} import {name}")
 
 
 def test_help_on_vector_env_begins_with_an_example():

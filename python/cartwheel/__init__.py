@@ -19,7 +19,6 @@ a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface, and
 """
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from cartwheel._internal import platform_check  # noqa: F401 - first: it checks that cartwheel runs here
@@ -37,6 +36,7 @@ make_first_uses()
 
 # isort: split
 # ruff: noqa: E402 - they use native code
+from cartwheel._internal.suggestions import missing_name
 from cartwheel._make import make_vec, patch_gymnasium
 from cartwheel.errors import (
     BrokenPoolError,
@@ -159,12 +159,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         elif name in _LAZY_MODULES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:
-            instead = "" if name != "make" else f": {_INSTEAD_OF_MAKE}"
-            raise AttributeError(
-                f"module {__name__!r} has no attribute {name!r}{instead}",
-                name=name,
-                obj=sys.modules[__name__],
-            )
+            raise missing_name(__name__, name, _INSTEAD_OF_MAKE if name == "make" else None)
         globals()[name] = value
         return value
 

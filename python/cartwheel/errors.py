@@ -110,7 +110,7 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
     """Workers did not answer in time. Nothing is lost: the call is still pending.
 
     If a process was stopped while it sent its results, those of this call are lost, and the message
-    says so.
+    and ``results_lost`` say so.
 
     Wait for the results (``step_wait()``, ``recv()``), drop them with ``reset()``, or close the
     vector environment. With ``on_timeout="restart"`` workers are restarted instead of this error.
@@ -120,14 +120,23 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
     Attributes:
         env_index: The rows that have not answered.
         workers: The workers of these rows; empty for native environments, which have none.
+        results_lost: Whether the results of the call are lost. There is nothing to wait for then.
     """
 
     __reduce__ = as_pickled
 
-    def __init__(self, message: str, *, env_index: list[int], workers: list[int]) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        env_index: list[int],
+        workers: list[int],
+        results_lost: bool = False,
+    ) -> None:
         super().__init__(message)
         self.env_index = env_index
         self.workers = workers
+        self.results_lost = results_lost
 
     @classmethod
     def from_call(
@@ -160,9 +169,10 @@ class EnvPanicError(CartwheelError, RuntimeError):
 
 
 class EnvFailedError(CartwheelError, RuntimeError):
-    """A native environment failed in a step or reset, for the reason that its author wrote.
+    """A native environment failed, for the reason that its author wrote.
 
-    Its row must be reset; the other rows were stepped.
+    After a step or a reset its row must be reset; the other rows were stepped. A frame or a
+    parameter that it does not give changes nothing.
     """
 
 

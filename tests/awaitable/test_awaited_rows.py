@@ -462,6 +462,54 @@ def test_an_environment_that_cannot_be_made_fails_its_row_alone():
     asyncio.run(main())
 
 
+def _refuse_to_load():
+    raise EOFError("it stays there")
+
+
+class Unloadable:
+    def __reduce__(self):
+        return _refuse_to_load, ()
+
+
+class UnloadableEnv(Numbered):
+    """Returns what cannot be loaded: from a method, from a step with the action 5, from a reset."""
+
+    def result(self):
+        return Unloadable()
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed)
+        return observation, {"result": Unloadable()} if options else info
+
+    def step(self, action):
+        if action == 5:
+            observation, reward, terminated, truncated, _ = super().step(0)
+            return observation, reward, terminated, truncated, {"result": Unloadable()}
+        return super().step(action)
+
+
+def test_a_result_that_cannot_be_loaded_fails_its_row_alone():
+    async def main():
+        async with opened([UnloadableEnv] * 2, timeout=LONG_S) as envs:
+            with pytest.raises(EOFError, match="it stays there"):
+                await envs.reset(0, options={"first": True})
+            for row in range(2):
+                await envs.reset(row)
+            with pytest.raises(EOFError, match="it stays there"):
+                await envs.call(0, "result")
+            assert (await envs.step(0, 0))[4] == {"steps": 1}
+            failed, passed = await asyncio.gather(
+                envs.step(0, 5), envs.step(1, 0), return_exceptions=True
+            )
+            assert isinstance(failed, EOFError)
+            assert passed[4] == {"steps": 1}
+            await envs.reset(0)
+            for row, steps in ((0, 1), (1, 2)):
+                assert (await envs.step(row, 0))[4] == {"steps": steps}
+
+    asyncio.run(main())
+
+
 def hangs():
     while True:
         time.sleep(3600)

@@ -50,12 +50,13 @@ def test_an_array_that_is_not_observed_is_named_with_those_that_are(make):
 def test_a_function_that_fails_fails_the_step_and_a_reset_mends_it(
     make, mode, name, function, error, text
 ):
+    """With ``on_error="restart"``, too: no environment has failed."""
     broken = [False]
 
     def maybe(*given):
         return function(*given) if broken[0] else TASK[name](*given)
 
-    envs = make(autoreset_mode=mode, **{name: maybe})
+    envs = make(autoreset_mode=mode, on_error="restart", **{name: maybe})
     sound = make(autoreset_mode=mode)
     actions = np.full((ROWS, 2), 0.5)
     envs.reset(seed=2)

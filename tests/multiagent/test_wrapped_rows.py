@@ -4,6 +4,7 @@
 import pickle
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
@@ -161,6 +162,36 @@ class Gated(Walkers):
         if max(action[0] for action in actions.values()) > 0:
             self.gates.stand_at(1)
         return super().step(actions)
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("form", ["rows", "wrapped rows", "groups"])
+def test_a_step_that_timed_out_can_be_waited_for_in_any_form(form, mode, tmp_path):
+    forms = {
+        "rows": lambda envs: envs.as_rows(),
+        "wrapped rows": lambda envs: NormalizeObservation(envs.as_rows()),
+        "groups": lambda envs: envs.by_group({"all": envs.possible_agents}),
+    }
+    gates, zeros, ones = Gates(tmp_path), np.zeros((6, 1)), np.ones((6, 1))
+    if form == "groups":
+        zeros, ones = ({"all": part.reshape(2, 3, 1)} for part in (zeros, ones))
+    where = {"autoreset_mode": mode, "executor": "thread", "num_workers": 2}
+    with (
+        cartwheel.ParallelVectorEnv([partial(Gated, gates)] * 2, timeout=1, **where) as made,
+        cartwheel.ParallelVectorEnv([Walkers] * 2, **where) as twin,
+    ):
+        rows, others = forms[form](made), forms[form](twin)
+        for each in (rows, others):
+            each.reset(seed=[0, 0])
+            each.step(zeros)
+        with pytest.raises(cartwheel.WorkerTimeoutError):
+            rows.step(ones)
+        with pytest.raises(gym.error.AlreadyPendingCallError):
+            rows.step(ones)
+        gates.open(1)
+        assert_identical(rows.step_wait(), others.step(ones))
+        rows.step_async(zeros)
+        assert_identical(rows.step_wait(timeout=60), others.step(zeros))
 
 
 @EVERY_MODE

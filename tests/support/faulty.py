@@ -114,6 +114,7 @@ FAULTS = {
     "hang": _hang,
     "spin": _spin,
     "hold the GIL": lambda: ctypes.PyDLL(None).sleep(3600),
+    "surrogate": _raising(ValueError, "no file 'caf\udce9'"),
 }
 
 

@@ -168,6 +168,49 @@ def test_processes_refuse_to_call_names_that_have_their_own_method(build_process
     assert_identical(envs.get_attr("row"), (0, 1, 2))
 
 
+def _end_of_file():
+    raise EOFError("the code of an object")
+
+
+class Unloadable:
+    """Raises ``EOFError`` when it is loaded: by its own code, or because its pickle ends early."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def __reduce__(self):
+        return (_end_of_file, ()) if self.how == "code" else (pickle.loads, (b"",))
+
+
+class UnloadableEnv(TranscriptEnv):
+    """Returns what cannot be loaded; ``where`` may be its metadata."""
+
+    def __init__(self, how, where):
+        super().__init__(length=100)
+        self.how = how
+        self.metadata = {"where": Unloadable(how)} if where == "metadata" else {}
+
+    def unloadable(self):
+        return Unloadable(self.how)
+
+
+@pytest.mark.parametrize("how", ["code", "pickle"])
+def test_an_end_of_file_while_a_message_is_loaded_is_not_the_death_of_its_worker(
+    build_processes, how
+):
+    envs = build_processes([partial(UnloadableEnv, how, "answer")] * 3)
+    envs.reset()
+    for _ in range(2):
+        with pytest.raises(EOFError) as failure:
+            envs.call("unloadable")
+        note = "raised while a message of worker 0 (rows 0 to 1) was loaded"
+        assert failure.value.__notes__ == [note]
+        assert not envs.step([0] * 3)[3].any()
+    with pytest.raises(EOFError) as failure:
+        build_processes([partial(UnloadableEnv, how, "metadata")] * 3)
+    assert failure.value.__notes__ == [note]
+
+
 def test_values_that_cannot_be_pickled_are_an_error_only_between_processes(build):
     envs = build_attributed(build)
     if build.executor == "process":

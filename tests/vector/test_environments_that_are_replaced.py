@@ -31,6 +31,7 @@ RAISED = [
     "chained",
     "long message",
     "recursion",
+    "surrogate",
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -4,15 +4,17 @@ import threading
 from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import cartwheel
+from cartwheel.workers.worker import Worker
 from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppets, transcripts
 from tests.support.executors import EXECUTORS
@@ -488,3 +490,80 @@ def test_the_inherited_hook_can_be_called(build):
     envs = build(transcripts(2, 3))
     infos = envs._add_info(envs._add_info({}, {"a": 1}, 0), {"b": "x"}, 1)
     assert_identical(infos, batched([{"a": 1}, {"b": "x"}]))
+
+
+def test_infos_that_contain_themselves_arrive_as_they_are(build):
+    """Value by value, two references to itself would be written billions of times."""
+    ring = [1]
+    ring += [ring, ring]
+    scene = {"name": "scene"}
+    scene["parts"] = [{"name": str(part), "within": scene} for part in range(3)]
+    envs = build(scalar_puppets(2))
+    envs.reset()
+    set_infos(envs, [ABSENT, {"ring": ring, "scenes": (scene,)}])
+    infos = envs.step([0, 0])[4]
+    got, (shown,) = infos["ring"][1], infos["scenes"][1]
+    assert got[0] == 1
+    assert got[1] is got
+    assert got[2] is got
+    assert [part["name"] for part in shown["parts"]] == ["0", "1", "2"]
+    assert all(part["within"] is shown for part in shown["parts"])
+    set_infos(envs, [ABSENT, {"scene": scene}])  # whose entries become columns, as in Gymnasium
+    columns = envs.step([0, 0])[4]["scene"]
+    assert columns["name"].tolist() == [None, "scene"]
+    parts = columns["parts"][1]
+    assert all(part["within"]["parts"] is parts for part in parts)
+
+
+class WordyEnv(gym.Env):
+    """The info of a step has as many characters as its action says."""
+
+    observation_space, action_space = Discrete(2), Box(0, 2**20, (), np.int64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return 0, {}
+
+    def step(self, action):
+        return 1, 1.0, False, False, {"words": "x" * int(action)}
+
+
+@pytest.fixture
+def wordy(build_processes, monkeypatch):
+    """Three rows of one worker, which sends 300,000 bytes of infos at most."""
+    monkeypatch.setattr(Worker, "largest_infos", 300_000)
+
+    def build(**keywords):
+        envs = build_processes([WordyEnv] * 3, context="fork", num_workers=1, **keywords)
+        envs.reset()
+        return envs
+
+    return build
+
+
+def lengths(infos):
+    return [len(words or "") for words in infos["words"]]
+
+
+def test_infos_too_large_to_be_sent_fail_the_row_that_is_too_much(wordy):
+    envs = wordy()
+    with pytest.raises(ValueError, match=r"have 40\d{4} bytes with those of this row, .* 300000"):
+        envs.step([0, 200_000, 200_000])
+    with pytest.raises(gym.error.ResetNeeded, match=r"\[2\]"):
+        envs.step([0, 0, 0])
+    envs.reset()
+    assert lengths(envs.step([1, 200_000, 3])[4]) == [1, 200_000, 3]
+
+
+def test_infos_too_large_to_be_sent_replace_an_environment_and_keep_those_of_others(wordy):
+    envs = wordy(on_error="restart")
+    *_, truncations, infos = envs.step([5, 200_000, 200_000])
+    assert truncations.tolist() == [False, False, True]
+    assert lengths(infos) == [5, 200_000, 0]
+    assert infos["env_error"][2].startswith("ValueError: the infos of this worker's rows")
+
+
+def test_infos_of_rows_that_were_sent_are_sent_one_by_one(wordy):
+    envs = wordy()
+    envs.send([200_000] * 3, [0, 1, 2])
+    assert lengths(envs.recv()[4]) == [200_000] * 3

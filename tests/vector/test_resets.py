@@ -27,6 +27,16 @@ from tests.support.oracle import (
 ERROR = gym.error.Error
 
 
+def test_options_that_cannot_be_sent_are_named(build_processes):
+    envs = build_processes(transcripts(3, 3, 3))
+    lock = {"lock": threading.Lock()}
+    for call in (envs.reset, envs.reset_async, envs.send_reset, envs.next_reset):
+        with pytest.raises(TypeError, match="lock") as failure:
+            call(options=lock)
+        assert failure.value.__notes__ == ["`options` cannot be sent to the worker processes"]
+    assert envs.reset()[0].tolist() == [[0]] * 3
+
+
 def seeds_and_options(envs):
     """The seed and the options of each environment's last reset."""
     return [resets[-1] for resets in envs.get_attr("resets")]

@@ -301,13 +301,14 @@ WAYS = {"raises": _raise, "exits": sys.exit, "returns": int}
 
 
 class ForkingEnv(gym.Env):
-    """Forks in a step or a reset; the child raises, exits or returns."""
+    """Forks in its constructor, a step, a reset or a call; the child raises, exits or returns."""
 
     observation_space, action_space = Discrete(100), Discrete(2)
 
     def __init__(self, row, where, way):
         self.forks, self.way = where if row == 1 else None, WAYS[way]
         self.status, self.steps = 0, 0
+        self.fork("constructor")
 
     def fork(self, where):
         if self.forks == where:
@@ -323,6 +324,10 @@ class ForkingEnv(gym.Env):
         self.fork("reset")
         return 0, {}
 
+    def count(self):
+        self.fork("call")
+        return self.steps
+
     def step(self, _):
         self.steps += 1
         self.fork("step")
@@ -330,11 +335,12 @@ class ForkingEnv(gym.Env):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("where", ["reset", "step"])
+@pytest.mark.parametrize("where", ["constructor", "reset", "call", "step"])
 def test_a_process_that_an_environment_forks_is_not_a_second_worker(build_workers, where, way):
     envs = build_workers([partial(ForkingEnv, row, where, way) for row in range(3)], timeout=60)
     for _ in range(2):
         assert envs.reset()[0].tolist() == [0, 0, 0]
         for step in range(1, 4):
             assert envs.step([0, 0, 0])[0].tolist() == [step] * 3
+            assert envs.call("count") == (step, step, step)
     assert envs.get_attr("status") == (0, 1, 0)

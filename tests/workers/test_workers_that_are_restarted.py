@@ -104,6 +104,17 @@ def test_every_start_method_restarts(build, context):
     assert not envs.step(actions())[3].any()
 
 
+def test_a_control_call_resets_a_new_environment_once(build):
+    """Another reset could undo what a call has set."""
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    end(envs.get_attr("pid")[3])
+    assert envs.get_attr("resets") == (1,) * 5
+    envs.set_attr("resets", 7)
+    assert envs.get_attr("resets") == (7,) * 5
+    assert_cut(envs.step(actions()))
+
+
 def test_both_workers_may_die_at_once(build):
     envs = build(ROWS, autoreset_mode="SameStep")
     envs.reset(seed=SEED)

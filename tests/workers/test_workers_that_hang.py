@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.workers import group
 from tests.support.executors import PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.processes import sockets
@@ -117,9 +118,9 @@ def stop_within_its_answer(envs):
     return pid
 
 
-def assert_names_the_stopped(envs):
+def assert_names_the_stopped(envs, timeout=None):
     with pytest.raises(cartwheel.WorkerTimeoutError, match=r"worker 1 \(rows 3 to 4") as failure:
-        envs.call_wait()
+        envs.call_wait(timeout)
     assert (failure.value.env_index, failure.value.workers) == ([3, 4], [1])
 
 
@@ -130,6 +131,56 @@ def test_an_answer_that_stays_on_its_way_keeps_to_the_timeout(build_processes):
     os.kill(pid, signal.SIGCONT)
     assert envs.call("talk") == (LARGE,) * 5
     envs.reset(seed=SEED)
+
+
+@pytest.mark.parametrize("policy", ["raise", "restart"])
+def test_an_answer_that_stays_on_its_way_keeps_to_the_timeout_of_its_call(
+    build_processes, monkeypatch, policy
+):
+    """Which always raises: no worker is killed because of it."""
+    monkeypatch.setattr(group, "SENDING_S", 0.2)
+    envs = build_processes(VERBOSE, on_worker_death=policy)
+    pid = stop_within_its_answer(envs)
+    assert_names_the_stopped(envs, 0.1)
+    os.kill(pid, signal.SIGCONT)
+    assert envs.call("talk") == (LARGE,) * 5
+    assert envs.get_attr("pid")[3] == pid
+
+
+class TalkativeEnv(FaultyEnv):
+    def step(self, action):
+        *rest, info = super().step(action)
+        return *rest, info | {"words": LARGE}
+
+
+def test_results_that_stay_on_their_way_are_lost_and_not_waited_for_again(
+    build_processes, monkeypatch
+):
+    """With `min_rows`, a wait that has timed out is repeated for the rows that are done."""
+    monkeypatch.setattr(group, "SENDING_S", 0.2)
+    envs = build_processes([partial(TalkativeEnv, row) for row in range(5)])
+    envs.reset(seed=SEED)
+    pid = envs.processes[1].pid
+    envs.send([fault("none")] * 2, [3, 4])
+    while not select.select(sockets(), [], [], 1)[0]:
+        pass
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(cartwheel.WorkerTimeoutError, match="results of this call are lost") as lost:
+        envs.recv(0.1, min_rows=2)
+    assert (lost.value.workers, lost.value.results_lost) == ([1], True)
+    os.kill(pid, signal.SIGCONT)
+    while envs.in_flight:
+        envs.recv()
+    envs.reset(seed=SEED)
+    assert not envs.step(actions())[3].any()
+
+
+def test_a_pending_call_whose_answer_stays_on_its_way_can_be_closed(build_processes, monkeypatch):
+    monkeypatch.setattr(group, "SENDING_S", 0.2)
+    envs = build_processes(VERBOSE)
+    stop_within_its_answer(envs)
+    with pytest.warns(UserWarning, match="pending call to `call`"):
+        envs.close(timeout=0.1)
 
 
 def test_a_worker_that_was_stopped_within_its_answer_hangs_in_the_next_call(build):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gymnasium.envs.registration import WrapperSpec
@@ -77,6 +78,27 @@ def suggest(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
+
+
+def missing_name(module: str, name: str, instead: str | None = None) -> Exception:
+    """Returns what the ``__getattr__`` of a package raises for a name that it does not have.
+
+    ``from module import name`` asks for the attribute and, without it, raises an error of its own.
+    So it gets an ``ImportError`` if there is advice.
+
+    Args:
+        module: The package.
+        name: The name.
+        instead: What to use instead; by default the same name of ``cartwheel``, if it exists.
+    """
+    if instead is None and name in getattr(sys.modules["cartwheel"], "__all__", ()):
+        instead = f"it is `cartwheel.{name}`"
+    text = f"module {module!r} has no attribute {name!r}"
+    if instead is not None:
+        text = f"{text}: {instead}"
+        if sys._getframe(2).f_code.co_name == "_handle_fromlist":  # which calls `__getattr__`
+            return ImportError(text, name=module)
+    return AttributeError(text, name=name, obj=sys.modules[module])
 
 
 def listed(names: Iterable[str]) -> str:

@@ -243,11 +243,12 @@ class Service:
             self._send_asked(request)
 
     def _send_asked(self, request: Request) -> None:
-        row = request.row
+        row = self._rows[request.row]
+        request.asked.form = row.form if row.is_made else None
         try:
-            self._send_message(row, {"asked": request.asked})
+            self._send_message(request.row, {"asked": request.asked})
         except Exception as error:  # it cannot be pickled
-            self._rows[row].sent = None
+            row.sent = None
             self._end(request, Outcome(request, error=error))
 
     def _send_message(self, row: int, keywords: dict[str, Any]) -> None:

@@ -326,6 +326,12 @@ class AgentsBase(ClosesAfterWith):
         batch = self._prepared(actions, env_index)
         return self._received(lambda: self._pool.step(batch, env_index))
 
+    def _begin_step(self, actions: Any, env_index: Any) -> None:
+        self._pool.step_async(self._prepared(actions, env_index), env_index)
+
+    def _wait_columns(self, timeout: float | None) -> Columns:
+        return self._received(lambda: self._pool.step_wait(timeout))
+
     def _received(self, receive: Callable[[], Any]) -> Columns:
         """Receives results of steps; rows that were over before were not stepped, if rows freeze.
 

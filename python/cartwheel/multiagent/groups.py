@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from gymnasium.vector.utils import batch_space
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
+
+    #: Observations, rewards, terminations and truncations by group, and infos.
+    Step: TypeAlias = tuple[
+        dict[str, Any],
+        dict[str, NDArray[np.float64]],
+        dict[str, NDArray[np.bool_]],
+        dict[str, NDArray[np.bool_]],
+        dict[str, Any],
+    ]
 
 
 class Groups:
@@ -92,15 +101,7 @@ class Groups:
         columns = self.envs._reset_columns(seed, options)
         return self._observations(columns.observations), self._infos(columns)
 
-    def step(
-        self, actions: dict[str, Any], env_index: Any = None
-    ) -> tuple[
-        dict[str, Any],
-        dict[str, NDArray[np.float64]],
-        dict[str, NDArray[np.bool_]],
-        dict[str, NDArray[np.bool_]],
-        dict[str, Any],
-    ]:
+    def step(self, actions: dict[str, Any], env_index: Any = None) -> Step:
         """Steps environments, as :meth:`cartwheel.ParallelVectorEnv.step`.
 
         Args:
@@ -116,13 +117,37 @@ class Groups:
             ValueError: A group is missing or unknown, or its actions have another shape; nothing
                 was stepped.
         """
+        return self._stepped(self.envs._step_columns(self._actions_by_agent(actions), env_index))
+
+    def step_async(self, actions: dict[str, Any], env_index: Any = None) -> None:
+        """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
+
+        Raises:
+            Exception: As :meth:`step`.
+        """
+        self.envs._begin_step(self._actions_by_agent(actions), env_index)
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """Waits for a step: of :meth:`step_async`, or one that has timed out or was interrupted.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
+        """
+        return self._stepped(self.envs._wait_columns(timeout))
+
+    def _actions_by_agent(self, actions: dict[str, Any]) -> dict[Any, Any]:
         check_agents("actions", actions, tuple(self.groups), "groups")
         by_agent: dict[Any, Any] = {}
         for name, members in self.groups.items():
             values = _as_arrays(f"actions[{name!r}]", actions[name], len(members))
             for at, agent in enumerate(members):
                 by_agent[agent] = nested.at(values, (slice(None), at))
-        columns = self.envs._step_columns(by_agent, env_index)
+        return by_agent
+
+    def _stepped(self, columns: Columns) -> Step:
         return (
             self._observations(columns.observations),
             self._by_group(columns.rewards),

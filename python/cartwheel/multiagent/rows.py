@@ -118,6 +118,31 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
             ValueError: The number of actions is wrong; nothing was stepped.
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
+        return self._stepped(self.envs._step_columns(self._by_agent(actions), None))
+
+    def step_async(self, actions: Any) -> None:
+        """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
+
+        Raises:
+            ValueError: The number of actions is wrong; nothing was stepped.
+        """
+        self.envs._begin_step(self._by_agent(actions), None)
+
+    def step_wait(
+        self, timeout: float | None = None
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Waits for a step: of :meth:`step_async`, or one that has timed out or was interrupted.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
+        """
+        return self._stepped(self.envs._wait_columns(timeout))
+
+    def _by_agent(self, actions: Any) -> dict[str, Any]:
+        """Returns actions of rows by agent."""
         shape = (self.envs.num_envs, self.num_agents)
 
         def by_env(array: Any) -> Any:
@@ -130,13 +155,15 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
             return array.reshape((*shape, *array.shape[1:]))
 
         by_agent = nested.apply(by_env, actions)
-        columns = self.envs._step_columns(
-            {
-                agent: nested.at(by_agent, (slice(None), place))
-                for place, agent in enumerate(self.envs.possible_agents)
-            },
-            None,
-        )
+        return {
+            agent: nested.at(by_agent, (slice(None), place))
+            for place, agent in enumerate(self.envs.possible_agents)
+        }
+
+    def _stepped(
+        self, columns: Columns
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Returns the results of a step by row."""
         infos = self._infos(columns)
         # A row that ends without a flag would run on into the next episode of its environment.
         gone = columns.acted & ~columns.lives & ~columns.truncated

@@ -256,7 +256,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_async`.
         """
-        self._pool.step_async(self._prepared(actions, env_index), env_index)
+        self._begin_step(actions, env_index)
 
     def step_wait(
         self, timeout: float | None = None
@@ -269,7 +269,7 @@ class ParallelVectorEnv(AgentsBase):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
         """
-        return self._stepped(self._received(lambda: self._pool.step_wait(timeout)))
+        return self._stepped(self._wait_columns(timeout))
 
     def send(self, actions: ByAgent, env_index: Any = None) -> None:
         """Sends actions to environments and returns at once; :meth:`recv` returns the results.

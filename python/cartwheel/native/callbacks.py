@@ -242,7 +242,10 @@ class NativeCallbacks:
         """Does nothing: threads share the memory."""
 
     def raise_faults(
-        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+        self,
+        announced: list[tuple[int, int | None, int]],
+        received: list[int] | None,
+        _seconds: object,
     ) -> None:
         """Takes the faults of shards or of single rows, and raises the fault of the lowest row."""
         faults = []
@@ -256,12 +259,14 @@ class NativeCallbacks:
         fault = self.envs.take_fault(shard, row)
         return [] if fault is None else [fault]
 
-    def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
+    def receive_rest(self, announced: tuple[int, int, int], _seconds: object) -> bytes:
         """Takes the infos of a shard that did not fit into its region, from a row on."""
         shard, row, _ = announced
         return self.envs.take_rest(shard, row)
 
-    def receive_answers(self, _: object, __: object, rows: list[int] | None) -> tuple[Any, ...]:
+    def receive_answers(
+        self, _: object, __: object, rows: list[int] | None, _seconds: object
+    ) -> tuple[Any, ...]:
         """Takes the answers of every shard.
 
         Args:
@@ -269,6 +274,7 @@ class NativeCallbacks:
             __: Not used.
             rows: The rows that were asked, in the order of the result; ``None`` for the order of
                 the shards.
+            _seconds: Not used.
         """
         taken = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
         answers = [value for answer in taken if answer is not None for value in answer]
@@ -279,7 +285,10 @@ class NativeCallbacks:
         return tuple(by_row[row] for row in rows)
 
     def discard(
-        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+        self,
+        faults: list[tuple[int, int | None, int]],
+        rests: list[tuple[int, int, int]],
+        _seconds: object,
     ) -> None:
         """Takes and drops the faults and infos that shards announced."""
         for shard, row, _ in faults:

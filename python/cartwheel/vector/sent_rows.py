@@ -98,12 +98,12 @@ class SentRows(PoolOwner[ObsType, ActType]):
         try:
             result = self._pool.recv(seconds, (minimum, limit))
         except multiprocessing.TimeoutError as late:
-            if min_rows is None or minimum == 1 or is_raised_by_env(late):
+            if min_rows is None or minimum == 1 or not _can_be_repeated(late):
                 raise
             try:
                 result = self._pool.recv(0.0, (1, limit))
             except multiprocessing.TimeoutError as error:
-                if is_raised_by_env(error):
+                if not _can_be_repeated(error):
                     raise
                 raise late from None  # which has the seconds of the caller
         return result
@@ -135,6 +135,11 @@ class SentRows(PoolOwner[ObsType, ActType]):
         A pending :meth:`step_async` or :meth:`reset_async` of all rows does not count.
         """
         return self._pool.in_flight()
+
+
+def _can_be_repeated(late: multiprocessing.TimeoutError) -> bool:
+    """Whether a wait that has timed out may be repeated: its results are still to come."""
+    return not (is_raised_by_env(late) or getattr(late, "results_lost", False))
 
 
 def drop_in_flight(envs: Any) -> None:

@@ -54,12 +54,15 @@ class Asked:
             of a call.
         remake: Whether an environment that failed is closed and made again before.
         left: What the last process left, which retired before this reset.
+        form: The form of observations that the caller knows. It does not know that of a reset whose
+            reply could not be loaded.
     """
 
     kind: Literal["make", "reset", "step", "call"]
     arguments: tuple[Any, ...] = ()
     remake: bool = False
     left: Left | None = None
+    form: Any = None
 
 
 @dataclasses.dataclass
@@ -187,14 +190,14 @@ class AwaitedEnv:
         """Carries out a request; without one, this process replaced another, whose task it has."""
         if asked is None:
             return self._forms.blank, {}
-        form = self._form
         try:
             reply = self._reply(asked)
         except Exception as error:
             fault = Fault.from_exception(self._made_by.row, error, is_remote=True)
             reply = Reply(fault, is_made=self.env is not None)
-        if reply.form is not None and reply.form == form and reply.spaces is None:
-            return reply.value
+        if reply.form is not None and reply.form == asked.form and reply.spaces is None:
+            shown: tuple[Any, dict[str, Any]] = reply.value
+            return shown  # nothing that the caller does not know: as quick as a step
         return self._forms.blank, {REPLY: reply}
 
     def _reply(self, asked: Asked) -> Reply:

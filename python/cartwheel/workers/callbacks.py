@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import operator
@@ -17,7 +18,7 @@ from cartwheel.workers.faults import Fault, add_info, raise_first
 from cartwheel.workers.row_state import ResetCache, check_state, first_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -83,7 +84,8 @@ class WorkerCallbacks:
             _keywords(seed, own) if is_reset else None
             for is_reset, seed, own in zip(rows, seeds, by_row(options, len(seeds)), strict=True)
         ]
-        return self.pack(self.split(resets))
+        with _sending_options():
+            return self.pack(self.split(resets))
 
     def pack_actions(self, actions: Any) -> list[Any]:
         """Makes the messages for a step whose action space has no fixed shape."""
@@ -95,16 +97,18 @@ class WorkerCallbacks:
         """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
         pairs = zip(seeds, by_row(options, len(rows)), strict=True)
         resets = [_keywords(seed, own) for seed, own in pairs]
-        return self._pack_rows("resets", rows, resets)
+        with _sending_options():
+            return self._pack_rows("resets", rows, resets)
 
     def keep_next_resets(
         self, pool: Pool, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
-        packed = [
-            self._channel_of(row).pack(_keywords(seed, own))
-            for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
-        ]
+        with _sending_options():
+            packed = [
+                self._channel_of(row).pack(_keywords(seed, own))
+                for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
+            ]
         pool.keep_next_resets(rows, packed, "next_reset")
 
     def next_reset_rows(self, pool: Pool, calling: str) -> list[int]:
@@ -200,10 +204,10 @@ class WorkerCallbacks:
         sent = [(message, [descriptor]) for message in messages]
         pool.call(sent, None, "rollout", self.timeout)
 
-    def _receive_unless_dead(self, worker: int, number: int) -> Any:
+    def _receive_unless_dead(self, worker: int, number: int, seconds: float | None) -> Any:
         """Receives an announced message; ``None`` if its worker died first and may be restarted."""
         try:
-            return self._group.receive_announced(worker, number)
+            return self._group.receive_announced(worker, number, seconds)
         except WorkerDiedError:
             if not self._is_replaced(worker, number):
                 raise
@@ -214,10 +218,10 @@ class WorkerCallbacks:
         restarts = self._group.restart_policy.on_worker_death == "restart"
         return restarts or self._group.is_from_replaced(worker, number)
 
-    def _receive_faults(self, worker: int, number: int) -> list[Fault]:
+    def _receive_faults(self, worker: int, number: int, seconds: float | None) -> list[Fault]:
         """Receives the faults that a worker announced; if it died first, its death as a fault."""
         try:
-            faults: list[Fault] = self._group.receive_announced(worker, number)
+            faults: list[Fault] = self._group.receive_announced(worker, number, seconds)
         except WorkerDiedError as died:
             if not self._is_replaced(worker, number):
                 raise
@@ -226,7 +230,10 @@ class WorkerCallbacks:
         return faults
 
     def raise_faults(
-        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+        self,
+        announced: list[tuple[int, int | None, int]],
+        received: list[int] | None,
+        seconds: float | None,
     ) -> None:
         """Receives the faults that workers announced and raises the fault of the lowest row.
 
@@ -234,10 +241,11 @@ class WorkerCallbacks:
             announced: For each message its worker, its row (``None`` if it is about a task of the
                 whole worker) and its number.
             received: The rows of the batch, if the rows were sent by ``send``.
+            seconds: The time limit of the call.
         """
         faults: list[Fault] = []
         for worker, _, number in announced:
-            faults.extend(self._receive_faults(worker, number))
+            faults.extend(self._receive_faults(worker, number, seconds))
         raise_first(faults, received)
 
     def exceptions_by_row(
@@ -261,23 +269,26 @@ class WorkerCallbacks:
                 exceptions[row] = copy.copy(died)  # without this frame, which has the dictionary
         return exceptions
 
-    def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
+    def receive_rest(self, announced: tuple[int, int, int], seconds: float | None) -> bytes | None:
         """Receives infos that did not fit into shared memory.
 
         Args:
             announced: The worker, the first row of these infos, and the number of the message.
+            seconds: The time limit of the call.
 
         Returns:
             The infos; ``None`` when a worker that may be restarted died before it sent them.
         """
         worker, _, number = announced
-        return self._receive_unless_dead(worker, number)
+        rest: bytes | None = self._receive_unless_dead(worker, number, seconds)
+        return rest
 
     def receive_answers(
         self,
         answers: dict[int, list[Any]],
         announced: list[tuple[int, int, int]],
         rows: list[int] | None,
+        seconds: float | None,
     ) -> tuple[Any, ...] | None:
         """Receives the answers of rows to a control call, or raises the lowest row's fault.
 
@@ -285,13 +296,14 @@ class WorkerCallbacks:
             answers: The answers of each worker that has answered; new answers are added.
             announced: As for :meth:`raise_faults`.
             rows: The rows, in the order of the result; ``None`` for all rows.
+            seconds: The time limit of the call.
 
         Returns:
             The answers; ``None`` when workers died first and must be asked again, with the messages
             of :meth:`asked_again`.
         """
         for worker, _, number in announced:
-            answer = self._receive_unless_dead(worker, number)
+            answer = self._receive_unless_dead(worker, number, seconds)
             if answer:  # a worker that was not asked again answers with an empty list
                 answers[worker] = answer
         workers = range(len(self._group.shards))
@@ -311,11 +323,14 @@ class WorkerCallbacks:
         ]
 
     def discard(
-        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+        self,
+        faults: list[tuple[int, int | None, int]],
+        rests: list[tuple[int, int, int]],
+        seconds: float | None,
     ) -> None:
-        """Receives and drops the messages that workers announced."""
+        """Receives and drops the messages that workers announced, in the time of the call."""
         for worker, _, number in sorted([*faults, *rests], key=operator.itemgetter(2)):  # by number
-            self._receive_unless_dead(worker, number)
+            self._receive_unless_dead(worker, number, seconds)
 
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
@@ -433,6 +448,16 @@ class WorkerCallbacks:
             phase=phase,
         )
         group.restarts[worker] += 1
+
+
+@contextlib.contextmanager
+def _sending_options() -> Iterator[None]:
+    """Adds a note to the exception for options that cannot be pickled, or are too large."""
+    try:
+        yield
+    except Exception as error:
+        add_note(error, "`options` cannot be sent to the worker processes")
+        raise
 
 
 def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cartwheel.workers.stderr import Stderr
 
 #: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C cannot split it.
+#: What its ``receive`` returns has to be unpacked: an ``EOFError`` of ``receive`` is the end of the
+#: worker, and one of ``unpack`` was raised by the code of an object in the message.
 CallerEnd: TypeAlias = "ProcessChannel | LocalChannel"
 #: A worker's end of a channel; it never waits for the caller to receive.
 WorkerEnd: TypeAlias = "ProcessWorkerChannel | LocalWorkerChannel"
@@ -63,23 +65,11 @@ class ProcessChannel(Channel):
     """
 
     pack = staticmethod(message)
+    #: The bytes always come from cartwheel's own other end.
+    unpack = staticmethod(pickle.loads)
+    receive = Channel.receive_bytes
     stderr: Stderr | None = None
     handoff: Handoff | None = None
-
-    def receive(self, number: int = 0, timeout: float | None = None) -> Any:
-        """Receives and unpickles; the bytes always come from cartwheel's own other end.
-
-        Args:
-            number: The number under which the message was announced. Messages with lower numbers
-                are dropped: they were never received, because an exception such as Ctrl-C came
-                first.
-            timeout: Seconds to wait; ``None``: no limit.
-
-        Raises:
-            EOFError: The worker is gone.
-            multiprocessing.TimeoutError: No message came in time.
-        """
-        return pickle.loads(self.receive_bytes(number, timeout))
 
     def hang_up(self) -> None:
         """Closes the socket: a worker that waits for a message raises ``EOFError``."""
@@ -119,6 +109,7 @@ class LocalChannel:
     """The caller's end of a pair of queues; messages are the objects themselves."""
 
     pack = staticmethod(_itself)
+    unpack = staticmethod(_itself)
 
     def __init__(self) -> None:
         #: Messages from the worker, with numbers, and messages to the worker.

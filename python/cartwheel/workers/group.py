@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 
 #: Seconds for which a worker may keep the others waiting for messages to them.
 _TURN_S = 0.05
+#: The least seconds that a process has to send what it has announced, where a single call has a
+#: time limit: the results of the call are lost afterwards, and only a process that was stopped, and
+#: not a busy one, needs as long.
+SENDING_S = 5.0
 #: The end of the record of environments that close too slowly.
 _MORE_TIME = ". Call `close(timeout=...)` with as many seconds as they need"
 
@@ -138,7 +142,7 @@ class WorkerGroup:
                 break
         for worker in range(len(self.channels)):
             try:
-                messages[worker] = self._receive_about_construction(worker, deadline)
+                messages[worker] = self.receive(worker, "construct", deadline.left())
             except multiprocessing.TimeoutError:  # noqa: PERF203
                 late += range(*self.shards[worker])
         for worker in [worker for worker in messages if "fault" in messages[worker]][1:]:
@@ -154,16 +158,6 @@ class WorkerGroup:
                 workers=self.workers_of(late),
             )
         return list(messages.values())
-
-    def _receive_about_construction(self, worker: int, deadline: Deadline) -> dict[str, Any]:
-        try:
-            message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
-        except (WorkerDiedError, multiprocessing.TimeoutError):
-            raise
-        except Exception as error:  # spaces and metadata may raise anything when they are loaded
-            add_note(error, f"raised while the message of {self._name(worker)} was loaded")
-            raise
-        return message
 
     def _check(self, worker: int, message: dict[str, Any]) -> None:
         """Raises the fault that a worker sent, if it sent one."""
@@ -191,17 +185,31 @@ class WorkerGroup:
         deadline, channel = Deadline(seconds), self.channels[worker]
         try:
             channel.flush(deadline.left())  # the worker answers what it was sent
-            return channel.receive(timeout=deadline.left())
+            packed = channel.receive(timeout=deadline.left())
         except EOFError:
             if self.hung_up:
                 raise
             raise self.logged(self.died(worker, phase)) from None
+        return self._unpacked(worker, packed)
 
-    def receive_announced(self, worker: int, number: int) -> Any:
+    def _unpacked(self, worker: int, packed: Any) -> Any:
+        """Unpacks what a worker sent; the classes of objects in it may raise anything."""
+        try:
+            return self.channels[worker].unpack(packed)
+        except Exception as error:
+            add_note(error, f"raised while a message of {self._name(worker)} was loaded")
+            raise
+
+    def receive_announced(self, worker: int, number: int, seconds: float | None = None) -> Any:
         """Waits for the message that worker ``worker`` announced under this number.
 
         A process that hangs sends it nevertheless. One that has not sent it in time was stopped: it
         is killed if it is replaced then.
+
+        Args:
+            worker: The index of the worker.
+            number: The number of the message.
+            seconds: The time limit of the call; ``None`` for that of the vector environment.
 
         Raises:
             WorkerDiedError: The process that announced the message died before it sent it.
@@ -209,12 +217,16 @@ class WorkerGroup:
             EOFError: The vector environment was closed meanwhile.
         """
         channel, policy = self.channels[worker], self.restart_policy
+        limit = self._sending_limit(seconds)
         try:
-            with contextlib.suppress(multiprocessing.TimeoutError):
-                return channel.receive(number, policy.timeout if self.processes else None)
-            if policy.on_worker_death == "restart":
+            try:
+                packed = channel.receive(number, limit)
+            except multiprocessing.TimeoutError:
+                # A time-out of a single call always raises.
+                if policy.on_worker_death != "restart" or limit != policy.timeout:
+                    raise self._stopped(worker, limit or 0.0) from None
                 self.reap(worker)
-                return channel.receive(number)
+                packed = channel.receive(number)
         except EOFError:
             if self.hung_up:
                 raise
@@ -222,15 +234,31 @@ class WorkerGroup:
                 died = copy.copy(self.deaths[worker])  # the one that is kept must not get frames
                 raise died from None
             raise self.logged(self.died(worker, "send")) from None
-        except Exception as error:  # answers may raise anything when they are loaded
-            add_note(error, f"raised while answers of {self._name(worker)} were loaded")
-            raise
-        raise WorkerTimeoutError(
+        return self._unpacked(worker, packed)
+
+    def _sending_limit(self, seconds: float | None) -> float | None:
+        """Returns how many seconds a worker has to send what it has announced.
+
+        Args:
+            seconds: The time limit of the call.
+        """
+        limit = self.restart_policy.timeout
+        if not self.processes:
+            return None
+        if seconds is None:
+            return limit
+        seconds = max(seconds, SENDING_S)
+        return seconds if limit is None else min(seconds, limit)
+
+    def _stopped(self, worker: int, seconds: float) -> WorkerTimeoutError:
+        """Returns the exception for a process that does not send what it has announced."""
+        return WorkerTimeoutError(
             f"{self._name(worker)} has announced an exception, infos or answers, and has not "
-            f"sent them for {policy.timeout} second(s): its process was stopped. The results "
+            f"sent them for {seconds:g} second(s): its process was stopped. The results "
             "of this call are lost: reset or close",
             env_index=list(range(*self.shards[worker])),
             workers=[worker],
+            results_lost=True,
         )
 
     def is_from_replaced(self, worker: int, number: int) -> bool:
@@ -489,7 +517,7 @@ class WorkerGroup:
 
     def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
         try:
-            message = self._receive_about_construction(worker, deadline)
+            message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
         except multiprocessing.TimeoutError:
             rows = list(range(*self.shards[worker]))
             raise WorkerTimeoutError(

@@ -163,7 +163,8 @@ class Replacements:
             raise
         envs[row] = env
         summary, _ = described(failure)
-        return summary[:_MAX_TEXT]
+        # Native code takes no lone surrogates, as names of files have for bytes that are not UTF-8.
+        return summary.encode(errors="backslashreplace").decode()[:_MAX_TEXT]
 
     def _close(self, env: Any, row: int) -> None:
         try:

@@ -23,6 +23,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
+from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel._internal.suggestions import shown
@@ -59,6 +60,8 @@ class Worker:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
+        largest_infos: The maximum size of a stream of infos that a worker process can send, in
+            bytes. The rest of a message is for its pickle, and for what is told about failures.
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
         retires: Whether :meth:`retire` is called before each episode.
         handoff: What a worker process that retired left to this one: the observation that its row
@@ -66,6 +69,7 @@ class Worker:
     """
 
     pickle = staticmethod(pickled)
+    largest_infos = LARGEST_MESSAGE - (1 << 20)
 
     def __init__(
         self,
@@ -106,6 +110,8 @@ class Worker:
         self.memory: Memory | None = None
         #: Whether the worker serves; until then, the caller waits for a message.
         self.serving = False
+        #: The process of a worker; ``None`` if the calling thread steps the environments.
+        self._pid: int | None = None
         self.drawn: set[int] = set()
         self._answer: list[Any] = []
         #: Whether the present control call saves environments without methods, too.
@@ -145,7 +151,7 @@ class Worker:
             known = EnvIdentities(self.first_row, is_remote=self.is_remote)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
-                env = env_fn()
+                env = self._returned_here(env_fn)
                 self.envs.append(env)  # before its attributes, which may raise: so it is closed
                 self._check(env, row)
                 try:
@@ -217,6 +223,7 @@ class Worker:
 
     def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
         """Makes the environments and sends the caller their description, or the fault."""
+        self._pid = os.getpid()
         description = self.build(env_fns)
         try:
             message = self.channel.pack(description)
@@ -396,6 +403,18 @@ class Worker:
             self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
         return self._sent[kind].pop(row)()[row]
 
+    def _returned_here(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls code of an environment; a process that it forked and that comes back is ended."""
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as failure:
+            if self._pid not in (None, os.getpid()):
+                self.end_copy(failure)
+            raise
+        if self._pid not in (None, os.getpid()):
+            self.end_copy(None)
+        return result
+
     def end_copy(self, failure: BaseException | None) -> NoReturn:
         """Ends this process, which an environment forked and which returned from its call.
 
@@ -469,8 +488,9 @@ class Worker:
         """
         number = self.first_row + row
         try:
-            self._answer[row] = saved(
-                self.envs[row], number, place, shown, lost=lost, pickles=self._pickles
+            env, pickles = self.envs[row], self._pickles
+            self._answer[row] = self._returned_here(
+                saved, env, number, place, shown, lost=lost, pickles=pickles
             )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = self._fault(number, error)
@@ -500,7 +520,7 @@ class Worker:
         if part is None:
             return None  # the call is for other rows
         try:
-            return self._call(row, task, env, name, part)
+            return self._returned_here(self._call, row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
             return self._fault(row, error)
 
@@ -593,7 +613,7 @@ class Worker:
         while self._unclosed:
             row, env = self._unclosed.popleft()
             try:
-                env.close()
+                self._returned_here(env.close)
             except BaseException as error:
                 if not self.is_remote and _is_ctrl_c(error):
                     self._interrupt, self.is_half_closed = error, True

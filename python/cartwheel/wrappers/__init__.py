@@ -1,9 +1,9 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
+from cartwheel._internal.suggestions import missing_name
 from cartwheel.wrappers.actions import ClipAction, FlattenAction, RescaleAction, TransformAction
 from cartwheel.wrappers.atari import AtariPreprocessing
 from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
@@ -68,11 +68,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
     def __getattr__(name: str) -> object:
         """Loads a name of the recorder when it is first used."""
         if name not in _LAZY:
-            raise AttributeError(
-                f"module {__name__!r} has no attribute {name!r}",
-                name=name,
-                obj=sys.modules[__name__],
-            )
+            raise missing_name(__name__, name)
         value = getattr(importlib.import_module("cartwheel.recorder"), name)
         globals()[name] = value
         return value

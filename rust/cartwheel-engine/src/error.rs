@@ -32,6 +32,11 @@ impl fmt::Display for Shortage {
                 f,
                 "which the system refuses: {error}: enlarge /dev/shm (--shm-size of a container)"
             ),
+            Self::Refused(error) if error.kind() == io::ErrorKind::FileTooLarge => write!(
+                f,
+                "which the system refuses: {error}: the limit of files (`ulimit -f`) holds for \
+                 shared memory, too"
+            ),
             Self::Refused(error) => write!(f, "which the system refuses: {error}"),
         }
     }
@@ -44,12 +49,12 @@ impl fmt::Display for Shortage {
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused memory, a descriptor or a signal.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Os {
         /// The operation that failed, in words.
         doing: String,
-        /// The operating system's answer.
-        source: io::Error,
+        /// The operating system's answer. The text of this error has it, so it is not a source.
+        cause: io::Error,
     },
     /// There is not enough memory; nothing was taken.
     #[error(
@@ -302,12 +307,16 @@ impl Error {
         cartwheel_core::Error::bad_options(what).into()
     }
 
-    /// The same error, if it is of one row counted from the first row of its shard, counted from the first
+    /// The same error, if it is of rows counted from the first row of their shard, counted from the first
     /// row of the pool.
     #[must_use]
     pub fn of_shard(self, first: usize) -> Self {
         match self {
             Self::Failed { row, message } => Self::Failed { row: first + row, message },
+            Self::BadValues { rows, reason } => {
+                let rows = rows.into_iter().map(|row| first + row).collect();
+                Self::BadValues { rows, reason }
+            }
             other => other,
         }
     }
@@ -328,13 +337,15 @@ impl Error {
     /// An [`Error::Os`] for `doing`.
     pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
-        move |source| Self::Os { doing, source }
+        move |cause| Self::Os { doing, cause }
     }
 
     /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if memory is short.
     pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(io::Error) -> Self + Copy {
         move |error| match error.kind() {
-            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {
+            io::ErrorKind::OutOfMemory
+            | io::ErrorKind::StorageFull
+            | io::ErrorKind::FileTooLarge => {
                 Self::OutOfMemory { what, bytes, why: Shortage::Refused(error) }
             }
             _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(error),
@@ -347,9 +358,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_of_the_system_is_said_once() {
+        let error = Error::os("opening it")(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(error.to_string(), "opening it: entity not found");
+        assert!(std::error::Error::source(&error).is_none());
+    }
+
+    #[test]
     fn a_full_folder_of_shared_memory_says_how_to_enlarge_it() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let text = Error::memory("cartwheel-slabs", 4096)(full).to_string();
         assert!(text.contains("4096 bytes") && text.contains("/dev/shm (--shm-size"), "{text}");
+    }
+
+    #[test]
+    fn a_limit_of_the_size_of_files_is_named() {
+        let limited = io::Error::from(io::ErrorKind::FileTooLarge);
+        let text = Error::memory("cartwheel-slabs", 4096)(limited).to_string();
+        assert!(text.contains("4096 bytes") && text.contains("`ulimit -f`"), "{text}");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
     let error = error.into();
     let text = to_text(&error);
     match error {
-        Error::Os { source, .. } => match source.raw_os_error() {
+        Error::Os { cause, .. } => match cause.raw_os_error() {
             Some(number) => PyOSError::new_err((number, text)),
             None => PyOSError::new_err(text),
         },

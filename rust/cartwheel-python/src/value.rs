@@ -1,9 +1,9 @@
 //! Python values in info streams, written and read with their exact types.
 
 use cartwheel_core::Error as EnvError;
-use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
+use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, RecordAt, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -16,8 +16,9 @@ use crate::known::{imported, intern};
 /// The way of values that have no form in a stream.
 #[derive(Debug)]
 pub(crate) enum Foreign {
-    /// This callable pickles them: the reader is another process.
-    Pickled(Py<PyAny>),
+    /// This callable pickles them: the reader is another process, to which a stream of at most so many
+    /// bytes can be sent.
+    Pickled(Py<PyAny>, usize),
     /// They are kept, in a list for each row, and the stream holds their number: the reader is in
     /// this process.
     Kept(Vec<Py<PyList>>),
@@ -27,7 +28,7 @@ impl Foreign {
     /// Tells Python's garbage collector which objects it keeps.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Pickled(pickle) => visit.call(pickle),
+            Self::Pickled(pickle, _) => visit.call(pickle),
             Self::Kept(objects) => objects.iter().try_for_each(|objects| visit.call(objects)),
         }
     }
@@ -43,6 +44,25 @@ impl Foreign {
         Ok(())
     }
 
+    /// Ends a record whose values were `written`. Removes it, with what there is of them, if an error
+    /// came in between, or if the stream is larger now than a message to the reader may be.
+    pub(crate) fn end(
+        &self,
+        writer: &mut InfoWriter,
+        record: RecordAt,
+        written: PyResult<()>,
+    ) -> PyResult<()> {
+        let bytes = writer.stream().len();
+        let written = written.and_then(|()| match self {
+            Self::Pickled(_, max) if bytes > *max => Err(PyValueError::new_err(format!(
+                "the infos of this worker's rows have {bytes} bytes with those of this row, and a \
+                 worker process can send {max}: return smaller infos, or use more workers"
+            ))),
+            _ => Ok(()),
+        });
+        writer.end_if(record, written)
+    }
+
     fn write(
         &self,
         row: usize,
@@ -52,7 +72,7 @@ impl Foreign {
     ) -> PyResult<()> {
         let py = value.py();
         match self {
-            Self::Pickled(pickle) => {
+            Self::Pickled(pickle, _) => {
                 let bytes = pickle.bind(py).call1((value,))?.cast_into::<PyBytes>()?;
                 writer.foreign(bytes.as_bytes());
             }
@@ -86,14 +106,39 @@ pub(crate) struct Encoder<'a> {
     /// Set when a value was found for which only Gymnasium's own function knows the column: an
     /// array, array scalar or integer without its own form, or a dictionary with odd keys.
     pub(crate) irregular: bool,
+    /// Set when a container was found that contains itself, until the outermost one was written.
+    pub(crate) circular: bool,
+}
+
+/// The containers that a value is in, from the inside to the outside.
+#[derive(Debug, Clone, Copy)]
+struct Within<'a> {
+    container: *mut pyo3::ffi::PyObject,
+    outer: Option<&'a Within<'a>>,
+}
+
+/// Whether a value is one of the containers that it is in.
+fn contains_itself(value: &Bound<'_, PyAny>, mut within: Option<&Within<'_>>) -> bool {
+    while let Some(&Within { container, outer }) = within {
+        if container == value.as_ptr() {
+            return true;
+        }
+        within = outer;
+    }
+    false
 }
 
 impl Encoder<'_> {
     pub(crate) fn value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.nested(value, DEEPEST)
+        self.nested(value, DEEPEST, None)
     }
 
-    fn nested(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+    fn nested(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        depth: usize,
+        within: Option<&Within<'_>>,
+    ) -> PyResult<()> {
         if let Ok(float) = value.cast_exact::<PyFloat>() {
             self.writer.float(float.value());
         } else if let Ok(flag) = value.cast_exact::<PyBool>() {
@@ -114,25 +159,65 @@ impl Encoder<'_> {
             self.writer.scalar(dtype, &bytes[..dtype.size()]);
         } else if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
             self.array(array)?;
-        } else if depth == 0 {
+        } else if depth > 0
+            && (value.is_exact_instance_of::<PyDict>()
+                || value.is_exact_instance_of::<PyTuple>()
+                || value.is_exact_instance_of::<PyList>())
+        {
+            self.container(value, depth, within)?;
+        } else {
             self.foreign(value)?;
-        } else if let Ok(dict) = value.cast_exact::<PyDict>() {
-            if !self.dict(dict, depth)? {
+        }
+        Ok(())
+    }
+
+    /// Writes a dictionary, a tuple or a list. If one contains itself, the outermost one is pickled, or
+    /// kept, as a whole: part by part, two references to itself would be written 2 ^ `DEEPEST` times.
+    fn container(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        depth: usize,
+        outer: Option<&Within<'_>>,
+    ) -> PyResult<()> {
+        if contains_itself(value, outer) {
+            self.circular = true;
+            return Ok(());
+        }
+        let begin = self.writer.stream().len();
+        self.parts(value, depth, Some(&Within { container: value.as_ptr(), outer }))?;
+        if self.circular && outer.is_none() {
+            self.circular = false;
+            self.writer.truncate(begin);
+            self.foreign(value)?;
+        }
+        Ok(())
+    }
+
+    fn parts(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        depth: usize,
+        within: Option<&Within<'_>>,
+    ) -> PyResult<()> {
+        let parts = if let Ok(dict) = value.cast_exact::<PyDict>() {
+            if !self.dict(dict, depth, within)? {
                 self.foreign(value)?;
             }
-        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-            self.writer.tuple(tuple.len());
-            for part in tuple {
-                self.nested(&part, depth - 1)?;
-            }
+            return Ok(());
         } else if let Ok(list) = value.cast_exact::<PyList>() {
             let parts = list.to_tuple(); // other threads, and pickling, may change the list
             self.writer.list(parts.len());
-            for part in parts {
-                self.nested(&part, depth - 1)?;
-            }
+            parts
         } else {
-            self.foreign(value)?;
+            let parts = value.cast::<PyTuple>()?.clone();
+            self.writer.tuple(parts.len());
+            parts
+        };
+        for part in parts {
+            self.nested(&part, depth - 1, within)?;
+            if self.circular {
+                break;
+            }
         }
         Ok(())
     }
@@ -160,20 +245,35 @@ impl Encoder<'_> {
 
     /// Writes a dictionary as a value; returns `false`, and writes nothing, when its keys are not
     /// all text.
-    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<bool> {
+    fn dict(
+        &mut self,
+        dict: &Bound<'_, PyDict>,
+        depth: usize,
+        within: Option<&Within<'_>>,
+    ) -> PyResult<bool> {
         with_critical_section(dict, || {
             if !has_text_keys(dict) {
                 return Ok(false);
             }
             self.writer.dict(dict.len());
-            self.entries(dict, depth)?;
+            self.entries(dict, depth, within)?;
             Ok(true)
         })
     }
 
+    /// Writes the keys and values of an info that [`has_text_keys`].
+    pub(crate) fn info(&mut self, info: &Bound<'_, PyDict>) -> PyResult<()> {
+        self.entries(info, DEEPEST, None)
+    }
+
     /// Writes the keys and values of a dictionary that [`has_text_keys`]. To pickle or copy a value runs
     /// code, which may change the dictionary; PyO3's iterator would panic then.
-    pub(crate) fn entries(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
+    fn entries(
+        &mut self,
+        dict: &Bound<'_, PyDict>,
+        depth: usize,
+        within: Option<&Within<'_>>,
+    ) -> PyResult<()> {
         let (count, mut entries) = (dict.len(), dict.iter());
         for _ in 0..count {
             let entry = if dict.len() == count { entries.next() } else { None };
@@ -183,7 +283,10 @@ impl Encoder<'_> {
             if !self.writer.key(key.to_str()?) {
                 return Err(changed());
             }
-            self.nested(&value, depth - 1)?;
+            self.nested(&value, depth - 1, within)?;
+            if self.circular {
+                break;
+            }
         }
         Ok(())
     }

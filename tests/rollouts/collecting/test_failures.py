@@ -324,3 +324,29 @@ def test_a_call_that_takes_too_long_loses_nothing():
                 continue
         for one, two in zip(rollouts, expected, strict=True):
             assert_same_steps(one, two)
+
+
+def test_without_a_deadline_a_time_out_does_not_ask_the_policy_for_fewer_rows():
+    sizes, calls = [], itertools.count()
+
+    def measure(seen):
+        sizes.append(len(seen))
+        return policy(seen)
+
+    def few_and_then_late(timeout=None, **bounds):
+        call = next(calls)
+        if call == 1:
+            raise multiprocessing.TimeoutError
+        return recv(timeout, **(bounds if call else {"min_rows": 1, "max_rows": 2}))
+
+    expected = in_lockstep(2, "NEXT_STEP", 7, num_envs=6)
+    with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS) as made:
+        recv, made.envs.recv = made.envs.recv, few_and_then_late
+        collector = cartwheel.Collector(
+            made.envs, measure, 7, order="free", min_rows=6, deadline=None
+        )
+        with pytest.raises(multiprocessing.TimeoutError):
+            collector.collect()
+        assert sizes == [6]  # after the reset
+        for rollout in expected:
+            assert_same_steps(collector.collect(), rollout)

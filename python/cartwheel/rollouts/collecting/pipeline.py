@@ -410,6 +410,8 @@ class Pipeline(abc.ABC):
             try:
                 return self._envs.recv(GLANCE, **wanted)
             except WorkerTimeoutError as error:  # noqa: PERF203 - expected
+                if error.results_lost:
+                    raise
                 if self._actor.is_stopping:
                     raise Stopped from None
                 if limit is not None and time.monotonic() - began > limit:

@@ -64,7 +64,12 @@ class Free(Pipeline):
         return rows
 
     def _may_wait(self, ready: int) -> bool:
-        """Receives further rows while the deadline lasts; returns whether it lasts still."""
+        """Receives further rows while the deadline lasts; returns whether it lasts still.
+
+        Raises:
+            WorkerTimeoutError: There is no deadline, and rows took longer than the ``timeout`` of
+                the environments; or results are lost.
+        """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         left = None if self._deadline is None else self._deadline - (now - self._since)
@@ -72,7 +77,9 @@ class Free(Pipeline):
             return False
         try:
             self._receive(self._min_rows - ready, left)
-        except multiprocessing.TimeoutError:
+        except multiprocessing.TimeoutError as late:
+            if left is None or getattr(late, "results_lost", False):
+                raise
             return False
         return True
 

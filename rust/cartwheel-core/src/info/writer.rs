@@ -79,6 +79,11 @@ impl<B: Buffer> InfoWriter<B> {
         self.stream.truncate(0);
     }
 
+    /// Removes what was written after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.stream.truncate(len);
+    }
+
     /// The bytes written since the last [`InfoWriter::clear`].
     pub fn stream(&self) -> &[u8] {
         self.stream.bytes()

@@ -18,9 +18,12 @@ impl NativeRows {
         match request {
             Request::Get(name, rows) => {
                 let number = self.parameter(&name)?;
-                let values = rows.into_iter().map(|row| self.envs.parameter(row, number));
-                let values: Result<_, _> = values.collect();
-                values.map(Answer::Values).map_err(|what| EnvError::BadParameter(what).into())
+                let get = |row| {
+                    let of = |message| Error::Failed { row, message };
+                    self.envs.parameter(row, number).map_err(of)
+                };
+                let values: Result<_, _> = rows.into_iter().map(get).collect();
+                values.map(Answer::Values)
             }
             Request::Set(name, values) => self.set(&name, &values).map(|()| Answer::Done),
             Request::Save(rows) => {

@@ -141,10 +141,10 @@ impl ThreadPool {
             };
             match OwnThread::start(format!("cartwheel-{thread}"), run) {
                 Ok(started) => thread_pool.threads.push(started),
-                Err(source) => {
+                Err(cause) => {
                     // The others would wait for a task forever, and keep the memory.
                     thread_pool.close(TaskWord::next(0), LAST_GRACE);
-                    return Err(Error::Os { doing: format!("starting thread {thread}"), source });
+                    return Err(Error::Os { doing: format!("starting thread {thread}"), cause });
                 }
             }
         }

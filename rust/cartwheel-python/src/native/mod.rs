@@ -198,12 +198,12 @@ impl PyNativeEnvs {
     ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let answer = self.mailbox(shard)?.take_answer();
         let answer = answer.ok_or_else(|| PyRuntimeError::new_err("nothing was asked"))?;
+        let answer = answer.map_err(|error| error.of_shard(self.rows[shard].start));
         if let Err(Error::BadValues { rows, reason }) = answer {
-            let first = self.rows[shard].start;
-            let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
+            let refused = rows.into_iter().map(|row| (row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(|error| to_py_err(error.of_shard(self.rows[shard].start)))? {
+        match answer.map_err(to_py_err)? {
             Answer::Values(values) => values
                 .into_iter()
                 .map(|value| from_value(py, &value))

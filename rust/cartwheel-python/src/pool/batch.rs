@@ -295,18 +295,20 @@ fn no_batch() -> PyErr {
     PyValueError::new_err("the call has no batch")
 }
 
-/// Loads the infos of a batch, or raises the exception of the lowest row that failed.
+/// Loads the infos of a batch, or raises the exception of the lowest row that failed. `seconds` is the
+/// time limit of the call.
 pub(super) fn load(
     callbacks: &Bound<'_, PyAny>,
     pool: &Pool,
     infos: &mut Infos,
     received: &Received,
     messages: &IncomingMessages,
+    seconds: Option<f64>,
 ) -> PyResult<()> {
     let rows = &received.rows;
     infos.begin(rows, received.infos.len());
     if !messages.faults.is_empty() {
-        let arguments = (messages.faults.clone(), rows.sent());
+        let arguments = (messages.faults.clone(), rows.sent(), seconds);
         callbacks.call_method1(intern!(callbacks.py(), "raise_faults"), arguments)?;
     }
     let mut rests = messages.rests.iter();
@@ -319,7 +321,7 @@ pub(super) fn load(
                 // With a channel, each row that was sent is announced alone.
                 let alone = rows.sent().map(|_| row..row + 1);
                 let rows = alone.unwrap_or_else(|| pool.shards()[pool.shard_of(row)].clone());
-                *stream = receive_rest(callbacks, *message, rows)?;
+                *stream = receive_rest(callbacks, *message, rows, seconds)?;
             }
         }
     }
@@ -332,8 +334,10 @@ fn receive_rest(
     callbacks: &Bound<'_, PyAny>,
     message: Message,
     rows: Range<usize>,
+    seconds: Option<f64>,
 ) -> PyResult<Vec<u8>> {
-    let rest = callbacks.call_method1(intern!(callbacks.py(), "receive_rest"), (message,))?;
+    let rest =
+        callbacks.call_method1(intern!(callbacks.py(), "receive_rest"), (message, seconds))?;
     if !rest.is_none() {
         return rest.extract();
     }

@@ -97,7 +97,7 @@ impl ByRow {
         lease.read(lease.layout().terminations_offset(), terminations);
         lease.read(lease.layout().truncations_offset(), truncations);
         let is_over = |row: usize| terminations[row] | truncations[row] != 0;
-        let found = infos.by_row(py, is_over)?;
+        let found = infos.by_row(py, is_over, |_, error| Err(error))?;
         let key = intern!(py, "TimeLimit.truncated");
         let mut dicts = Vec::with_capacity(found.rows.len());
         for (row, dict) in found.rows.into_iter().enumerate() {
@@ -135,23 +135,29 @@ impl ByRow {
         if let Some(episodes) = &mut self.episodes {
             episodes.begin();
         }
-        Ok(PyList::new(py, infos.of_rows(py)?)?.into_any())
+        Ok(PyList::new(py, infos.of_rows(py, |_, error| Err(error))?)?.into_any())
     }
 }
 
 impl Infos {
     /// A dictionary for each row of a batch whose streams were loaded, in the order of their places.
-    pub(super) fn of_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = self.by_row(py, |_| false)?.rows.into_iter();
+    /// `unread` gets the rows whose infos raise an exception when they are read.
+    pub(super) fn of_rows<'py>(
+        &mut self,
+        py: Python<'py>,
+        unread: impl FnMut(usize, PyErr) -> PyResult<()>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = self.by_row(py, |_| false, unread)?.rows.into_iter();
         Ok(found.map(|dict| dict.unwrap_or_else(|| PyDict::new(py))).collect())
     }
 
     /// The infos of a batch whose streams were loaded, by place; `is_over` says whether a step ended
-    /// the episode of a place.
+    /// the episode of a place. `unread` as of [`Infos::of_rows`].
     fn by_row<'py>(
         &mut self,
         py: Python<'py>,
         is_over: impl Fn(usize) -> bool,
+        mut unread: impl FnMut(usize, PyErr) -> PyResult<()>,
     ) -> PyResult<Dicts<'py>> {
         self.opaque.clear();
         let refused = if self.is_native { unreadable } else { to_py_err };
@@ -170,8 +176,14 @@ impl Infos {
                     self.opaque.push(OpaqueAt { part: record.leaf, at: value });
                     continue;
                 }
-                let info = info_of(py, record, &self.decoder(py, row).copying(), &mut reader)?;
-                let info = info.cast_into()?;
+                let info = info_of(py, record, &self.decoder(py, row).copying(), &mut reader);
+                let info = match info {
+                    Ok(info) => info.cast_into()?,
+                    Err(error) => {
+                        unread(row, error)?;
+                        continue;
+                    }
+                };
                 if is_over(place) {
                     dicts.add_of_ended(place, info)?;
                 } else {

@@ -116,7 +116,7 @@ impl State {
             let asked = self.finish(py, Some(Call::Call), calling, timeout)?;
             let announced = self.message_counts.announced(&self.pool, &asked).rests;
             let (callbacks, arguments) =
-                (self.callbacks.bind(py), (&received, announced, &self.called_rows));
+                (self.callbacks.bind(py), (&received, announced, &self.called_rows, timeout));
             let answers = callbacks.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {
                 return Ok(answers);

@@ -27,11 +27,13 @@ pub(super) struct Callbacks {
     pub(super) all_sent: bool,
     /// Whether the last wait was abandoned; a reset may drop its result.
     pub(super) has_abandoned: bool,
+    /// The time limit of the last wait, in seconds: also for messages that were announced meanwhile.
+    pub(super) seconds: Option<f64>,
 }
 
 impl Callbacks {
     pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
-        Self { object, class_name, rows, all_sent: false, has_abandoned: false }
+        Self { object, class_name, rows, all_sent: false, has_abandoned: false, seconds: None }
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -180,7 +180,8 @@ impl State {
         let IncomingMessages { faults, rests } =
             self.message_counts.announced(&self.pool, received);
         if !faults.is_empty() || !rests.is_empty() {
-            self.callbacks.bind(py).call_method1(intern!(py, "discard"), (faults, rests))?;
+            let arguments = (faults, rests, self.callbacks.seconds);
+            self.callbacks.bind(py).call_method1(intern!(py, "discard"), arguments)?;
         }
         Ok(())
     }

@@ -230,7 +230,7 @@ impl State {
             masks.before(infos, &received.rows);
         }
         let loaded = if let Some(messages) = messages {
-            load(callbacks.bind(py), pool, infos, received, &messages)
+            load(callbacks.bind(py), pool, infos, received, &messages, callbacks.seconds)
         } else {
             message_counts.forget(received.rows.sent().unwrap_or_default());
             infos.begin(&received.rows, 0);

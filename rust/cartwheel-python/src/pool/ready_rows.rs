@@ -9,6 +9,7 @@ use std::time::Duration;
 use cartwheel_engine::pool::Lost;
 use cartwheel_engine::worker::ProcessHandle;
 use cartwheel_engine::{Call, Error};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -49,20 +50,28 @@ impl State {
         let faults = std::mem::take(&mut messages.faults);
         let callbacks = self.callbacks.bind(py);
         let exceptions = if faults.is_empty() {
-            PyDict::new(py).into_any()
+            PyDict::new(py)
         } else {
-            callbacks.call_method1(intern!(py, "exceptions_by_row"), (faults,))?
+            let raised = callbacks.call_method1(intern!(py, "exceptions_by_row"), (faults,))?;
+            raised.cast_into::<PyDict>()?
         };
-        load(callbacks, &self.pool, &mut self.infos, &received, &messages)?;
-        let infos = PyList::new(py, self.infos.of_rows(py)?)?;
+        load(callbacks, &self.pool, &mut self.infos, &received, &messages, None)?;
+        // Results of a row may raise anything when they are loaded; the other rows go on.
+        let infos = self.infos.of_rows(py, |row, error| {
+            if !error.is_instance_of::<PyException>(py) {
+                return Err(error);
+            }
+            exceptions.set_item(row, error.into_value(py))
+        })?;
+        let infos = PyList::new(py, infos)?;
         let rows = PyList::new(py, received.rows.iter())?;
         let filled = &mut received.lease;
         let block = self.batches.block(py, &mut self.blocks, rows.len())?;
         let outcomes = self.batches.outcomes(py, block, of_batch(filled.as_ref())?, rows.len())?;
         let [rewards, terminations, truncations] = outcomes;
         let (observations, _) = self.batches.observations(callbacks, filled, &self.infos, block)?;
-        let parts =
-            [observations, rewards, terminations, truncations, infos.into_any(), exceptions];
+        let [infos, exceptions] = [infos.into_any(), exceptions.into_any()];
+        let parts = [observations, rewards, terminations, truncations, infos, exceptions];
         let parts = std::iter::once(rows.into_any()).chain(parts).collect::<Vec<_>>();
         Ok(Some(PyTuple::new(py, parts)?))
     }

@@ -69,6 +69,7 @@ impl State {
         mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
         + Send,
     ) -> PyResult<T> {
+        self.callbacks.seconds = timeout;
         // A thread that steps all rows waits for nothing, unless its time is limited. An error is found
         // again below.
         if timeout.is_none() && self.gil.is_alone() {

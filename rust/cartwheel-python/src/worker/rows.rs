@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cartwheel_engine::Transition;
 use cartwheel_engine::autoreset::{Autoreset, SavedRow};
-use cartwheel_engine::info::{DEEPEST, InfoWriter, RecordKind, TERMINAL};
+use cartwheel_engine::info::{InfoWriter, RecordKind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -326,13 +326,13 @@ impl<'py> PyRows<'_, '_, 'py> {
         let kind = if regular { RecordKind::Info } else { RecordKind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
-        let written =
-            if regular { encoder.entries(dict, DEEPEST) } else { encoder.value(dict.as_any()) };
+        let mut encoder =
+            Encoder { writer, foreign, row, snapshot, irregular: false, circular: false };
+        let written = if regular { encoder.info(dict) } else { encoder.value(dict.as_any()) };
         if regular && encoder.irregular {
             self.infos.mark_irregular(&record);
         }
-        self.infos.end_if(record, written)
+        self.foreign.end(self.infos, record, written)
     }
 
     /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
@@ -387,9 +387,10 @@ impl<'py> PyRows<'_, '_, 'py> {
         let frame = self.come_back(frame)?;
         let record = self.infos.begin(RecordKind::Opaque, self.first + row, TERMINAL);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder { writer, foreign, row, snapshot: true, irregular: false };
+        let mut encoder =
+            Encoder { writer, foreign, row, snapshot: true, irregular: false, circular: false };
         let written = encoder.value(&frame);
-        self.infos.end_if(record, written)
+        self.foreign.end(self.infos, record, written)
     }
 
     /// No episode of the row has ended in this task.
@@ -455,7 +456,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         // The last observation becomes the result of the failed step.
         held.fresh = held.shown.as_ref().map(|shown| shown.clone_ref(py));
         held.info = Some(PyDict::new(py).into_any().unbind());
-        let text = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;
+        let text = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)));
+        let text = self.come_back(text)?;
         if text.is_none() {
             return Err(failure);
         }

@@ -87,7 +87,10 @@ impl PyShardParts {
             Some(objects) => {
                 Foreign::Kept(objects.iter().map(|objects| objects.clone_ref(py)).collect())
             }
-            None => Foreign::Pickled(worker.getattr("pickle")?.unbind()),
+            None => Foreign::Pickled(
+                worker.getattr("pickle")?.unbind(),
+                worker.getattr("largest_infos")?.extract()?,
+            ),
         };
         let autoreset = match &self.over {
             None => Autoreset::new(self.mode, self.on_done, rows),

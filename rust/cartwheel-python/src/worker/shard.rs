@@ -55,6 +55,8 @@ pub(crate) struct PyShard {
     foreign: Foreign,
     /// Rows that lost their environments before the caller was informed.
     lost: Vec<bool>,
+    /// Those of them whose new environments a control call has to reset first.
+    unbegun: Vec<bool>,
     /// Whether the worker process ends before an episode, and what one that ended left.
     retirement: Retirement,
     faults: Vec<(usize, PyErr)>,
@@ -104,6 +106,7 @@ impl PyShard {
             retirement,
             held,
             lost: vec![lost; autoreset.len()],
+            unbegun: vec![lost; autoreset.len()],
             autoreset,
             writer: InfoWriter::new(),
             foreign,
@@ -225,9 +228,13 @@ impl PyShard {
     }
 
     /// Resets the environments of rows that lost their old ones, because a control call may need
-    /// them. The next step or reset reports the loss to the caller.
-    fn reset_lost(&self, py: Python<'_>, task: &Task<'_>) {
-        for row in task.own_rows().filter(|&row| self.lost[row]) {
+    /// them; once, because another reset could undo what a control call has set. The next step or reset
+    /// reports the loss to the caller.
+    fn reset_lost(&mut self, py: Python<'_>, task: &Task<'_>) {
+        for row in task.own_rows() {
+            if !std::mem::take(&mut self.unbegun[row]) || !self.lost[row] {
+                continue;
+            }
             let env = self.envs.bind(py).get_item(row);
             if let Err(error) = env.and_then(|env| env.call_method0(intern!(py, "reset"))) {
                 error.write_unraisable(py, None); // it will fail again, and be reported then
@@ -354,8 +361,12 @@ impl PyShard {
     /// Announces infos that do not fit into shared memory.
     fn announce_rest(&mut self, py: Python<'_>) {
         let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
-        let packed = worker.call_method1(name, (PyBytes::new(py, self.writer.stream()),));
-        let packed = packed.or_else(|_| worker.call_method1(name, (py.None(),))); // they are lost
+        let stream = PyBytes::new(py, self.writer.stream());
+        let packed = worker.call_method1(name, (stream,));
+        let packed = packed.or_else(|error| {
+            error.write_unraisable(py, Some(&worker));
+            worker.call_method1(name, (py.None(),)) // they are lost
+        });
         self.announce(py, packed, |shard| &shard.unpackable.1);
     }
 

@@ -1,5 +1,6 @@
 //! Batches: what a step or a reset of many rows gives.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -19,13 +20,22 @@ use crate::env::{Env, View};
 /// The memory belongs to the batch: it does not change while the batch lives, and is used again
 /// after it was dropped. So batches may be kept, sent to other threads, and compared with later
 /// ones.
-#[derive(Debug)]
 pub struct Batch<E> {
     memory: BatchMemory,
     rows: Arc<[usize]>,
     infos: Vec<u8>,
     space: Arc<Space>,
     env: PhantomData<fn() -> E>,
+}
+
+/// Also where `E` is not `Debug`, as a derived implementation would require.
+impl<E> fmt::Debug for Batch<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("env", &std::any::type_name::<E>())
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<E: Env> Batch<E> {

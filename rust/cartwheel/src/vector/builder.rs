@@ -1,5 +1,6 @@
 //! The builder of vector environments.
 
+use std::fmt;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,6 @@ const INFO_BYTES_A_ROW: usize = 2048;
 const INFO_BYTES: (usize, usize) = (1 << 16, 1 << 24);
 
 /// Settings of a [`VectorEnv`]; made by [`VectorEnv::builder`].
-#[derive(Debug)]
 pub struct Builder<E: Env> {
     rows: usize,
     options: E::Options,
@@ -36,6 +36,15 @@ pub struct Builder<E: Env> {
     settings: ShardSettings,
     timeout: Option<Duration>,
     prints_panics: bool,
+}
+
+impl<E: Env> fmt::Debug for Builder<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("env", &std::any::type_name::<E>())
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<E: Env> VectorEnv<E> {

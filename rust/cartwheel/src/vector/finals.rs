@@ -1,5 +1,6 @@
 //! The last observations and infos of episodes that ended in a step that also began the next ones.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use cartwheel_core::Leaf;
@@ -11,12 +12,20 @@ use crate::Error;
 use crate::env::{Arrays, Env, View};
 
 /// The last observations and infos of the rows of a batch whose episodes ended in it.
-#[derive(Debug)]
 pub struct Finals<'a, E> {
     places: Vec<usize>,
     observations: Arrays,
     infos: Vec<InfoRow<'a>>,
     env: PhantomData<fn() -> E>,
+}
+
+impl<E> fmt::Debug for Finals<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finals")
+            .field("env", &std::any::type_name::<E>())
+            .field("places", &self.places)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a, E: Env> Finals<'a, E> {

@@ -1,9 +1,9 @@
 //! Requests to rows besides steps and resets: parameters, states, drawings.
 
 use cartwheel_core::info::{InfoReader, InfoWriter};
+use cartwheel_engine::Call;
 use cartwheel_engine::native::{Answer, Request, RowReset, RowState};
 use cartwheel_engine::plugin::RenderFrame;
-use cartwheel_engine::{Call, Error as EngineError};
 
 use super::batch::Batch;
 use super::error::VectorError;
@@ -34,7 +34,8 @@ impl<E: Env> VectorEnv<E> {
     ///
     /// # Errors
     ///
-    /// [`VectorError::Env`] when there is no such parameter, or when it is not a `T`.
+    /// [`VectorError::Env`] when there is no such parameter, or when it is not a `T`;
+    /// [`VectorError::Engine`], which names the row, when an environment does not tell it.
     pub fn parameter<T: Parameter + Default>(&mut self, name: &str) -> Result<Vec<T>, VectorError> {
         let mut all = Vec::new();
         let shards = self.pool.shards().to_vec();
@@ -175,13 +176,7 @@ impl<E: Env> VectorEnv<E> {
         let starts = self.pool.shards().iter().map(|shard| shard.start);
         let answers = answers.into_iter().zip(starts).map(|(answer, start)| {
             let answer = answer.expect("a shard answers every request");
-            answer.map_err(|error| match error {
-                EngineError::BadValues { rows, reason } => {
-                    let rows = rows.into_iter().map(|row| start + row).collect();
-                    EngineError::BadValues { rows, reason }.into()
-                }
-                other => VectorError::from(other),
-            })
+            answer.map_err(|error| error.of_shard(start).into())
         });
         answers.collect()
     }

@@ -1,5 +1,6 @@
 //! Rollouts: consecutive steps in one memory.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -22,7 +23,6 @@ use crate::env::{Arrays, Env, View};
 /// A rollout that is being recorded; dropping it ends the recording.
 ///
 /// It steps the environments: other calls wait until it is finished.
-#[derive(Debug)]
 pub struct Recording<'e, E: Env> {
     envs: &'e mut VectorEnv<E>,
     lease: Arc<RolloutLease>,
@@ -35,6 +35,15 @@ pub struct Recording<'e, E: Env> {
     ends: Vec<[usize; 2]>,
     /// The bytes of these observations, for each leaf.
     finals: Vec<Vec<u8>>,
+}
+
+impl<E: Env> fmt::Debug for Recording<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("envs", &self.envs)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<E: Env> VectorEnv<E> {
@@ -167,7 +176,6 @@ impl<E: Env> Drop for Recording<'_, E> {
 /// ```text
 /// observation(0) ─▶ rewards, flags of step 0 ─▶ observation(1) ─▶ … ─▶ observation(steps)
 /// ```
-#[derive(Debug)]
 pub struct Rollout<E> {
     memory: BatchMemory,
     /// Steps and rows.
@@ -177,6 +185,15 @@ pub struct Rollout<E> {
     ends: Vec<[usize; 2]>,
     finals: Arrays,
     env: PhantomData<fn() -> E>,
+}
+
+impl<E> fmt::Debug for Rollout<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rollout")
+            .field("env", &std::any::type_name::<E>())
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<E: Env> Rollout<E> {
