@@ -36,6 +36,7 @@ from cartwheel.wrappers.batch import (
     SHOWN,
     ActionBatch,
     Batch,
+    final_names_of,
     refuse_transformed,
 )
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
@@ -96,6 +97,7 @@ class Source:
         self._calls = None if self.steps_rows else Calls(envs)
         self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
+        self._final_names = final_names_of(envs, self.autoreset_mode)
         self.rows_per_env: int | None = getattr(envs.unwrapped, "rows_per_env", None)
         of_agents: Any = None if self.rows_per_env is None else envs.unwrapped
         self.absent: float = 0.0 if of_agents is None else of_agents.absent
@@ -577,6 +579,7 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        batch.final_names = self._final_names
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]
