@@ -441,6 +441,20 @@ def check_stats_key(envs: Any, key: Any) -> None:
             )
 
 
+def blank_reports(envs: Any, size: int) -> dict[str, Any]:
+    """Returns the infos of wrappers inside that report in every step, of rows that only reset.
+
+    Args:
+        envs: A vector environment.
+        size: The number of these rows.
+    """
+    blank: dict[str, Any] = {}
+    for inner in reversed([*_nested(envs)]):
+        if getattr(inner, "_reports_every_step", False):
+            blank |= inner._blank_report(size)
+    return blank
+
+
 def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:
     """Returns the keys of infos under which wrappers inside report episodes, and their masks.
 

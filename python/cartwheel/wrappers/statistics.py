@@ -174,6 +174,15 @@ class RecordMetrics(_ReportsEpisodes):
         pairs = zip(names, values, strict=True)
         return {name: value for name, value in pairs if self._is_shown(name)}
 
+    def _blank_report(self, size: int) -> dict[str, Any]:
+        """Returns the infos of a step in which so many rows only reset."""
+        dtypes: dict[str, Any] = {"return": np.float64, "episode_len": np.int64}
+        dtypes |= {"reward": np.float64, **dict.fromkeys((*_SUCCESSES, *_FAILURES), np.bool_)}
+        values = {
+            name: np.zeros(size, dtype) for name, dtype in dtypes.items() if self._is_shown(name)
+        }
+        return {self._stats_key: values, self._mask_key: np.zeros(size, np.bool_)}
+
     def _is_shown(self, name: str) -> bool:
         success, fail = self._episodes.shown
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
