@@ -115,6 +115,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         self.metadata = {**env.metadata, "autoreset_mode": self._mode}
         #: Rows that their next step resets: their episode is over.
         self._over = np.zeros(env.num_envs, np.bool_)
+        self._over[self._source.rows_over()] = True
         #: The rows of a step that was begun, and its results while the resets after it are awaited.
         self._waits_for: Shares | None = None
         self._unfinished: tuple[Shares, Step | None] | None = None

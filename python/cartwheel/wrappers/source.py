@@ -118,6 +118,9 @@ class Source:
             self._pool = innermost._pool
             self._read_dropped(ignores=True)
             innermost._sources.add(self)
+            self._note_over(self.rows_over())
+            if self.pool_state().begun:
+                self._unseen.begin_late()
 
     def ahead(self, env_index: Any) -> ActionBatch:
         """Returns the rows that are about to be stepped, for wrappers that change actions."""
@@ -276,11 +279,7 @@ class Source:
         self._read_dropped(ignores=True)
         self._beginnings.forget_next(numbers.tolist())
         kinds = self._kinds.reset(numbers, None)
-        over = np.intersect1d(numbers, self.rows_over())
-        if len(over) and self.autoreset_mode == AutoresetMode.DISABLED:
-            self._end(over)
-        elif len(over):
-            self._kinds.send_reset(over)  # the next step resets them
+        self._note_over(np.intersect1d(numbers, self.rows_over()))
         batch = Batch(numbers, kinds, observations, None, None, None, infos)
         batch.is_restored = True
         self._unseen.forget(numbers)
@@ -419,6 +418,13 @@ class Source:
     def _end(self, rows: NDArray[np.int64]) -> None:
         """The episodes of these rows are over."""
         self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
+
+    def _note_over(self, rows: NDArray[np.int64]) -> None:
+        """The episodes of these rows are over already, although no step has told so."""
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            self._end(rows)
+        else:
+            self._kinds.send_reset(rows)  # the next step resets them
 
     def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
         """Results were lost that the kinds of rows include."""
