@@ -1647,8 +1647,11 @@ class TimedEpisodes:
     def take_recent(self) -> list[list[Any]]:
         """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
 
-    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns the returns and the lengths of the running episodes."""
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Returns the returns and the lengths of the running episodes, and when they began.
+
+        The last are seconds since this object was made.
+        """
 
     def state(self) -> dict[str, Any]:
         """Returns the state as arrays by name."""
@@ -1711,6 +1714,8 @@ _Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any] | None
 class ObservationNormalizer:
     """Normalizes observations ``[K, *shape]`` by running moments; keeps rows' last observations."""
 
+    #: The number that is added to the variances.
+    epsilon: float
     #: Whether observations change the moments.
     updates: bool
 
@@ -1748,6 +1753,10 @@ class ObservationNormalizer:
 class RewardNormalizer:
     """Divides rewards by the deviation of the discounted returns of episodes."""
 
+    #: The discount.
+    gamma: float
+    #: The number that is added to the variance.
+    epsilon: float
     #: Whether transitions change the moments.
     updates: bool
 

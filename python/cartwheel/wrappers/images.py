@@ -212,6 +212,7 @@ class GrayscaleObservation(ObservationWrapper):
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env)
+        self.keep_dim = keep_dim
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
             images = Images(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -300,9 +301,9 @@ class _EpisodesOfObjectives:
         _, lengths, seconds = recent[0]
         return list(returns), lengths, seconds
 
-    def running(self) -> tuple[Any, Any]:
+    def running(self) -> tuple[Any, Any, Any]:
         running = [episodes.running() for episodes in self._each]
-        return np.stack([returns for returns, _ in running], axis=-1), running[0][1]
+        return np.stack([returns for returns, *_ in running], axis=-1), *running[0][1:]
 
     def state(self) -> dict[str, Any]:
         states = [episodes.state() for episodes in self._each]
@@ -373,6 +374,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
         space = reward_space_of(env)
+        self._made = time.perf_counter()
         #: The shape of a reward.
         self._shape: tuple[int, ...] = () if space is None else space.shape
         self._episodes: TimedEpisodes | _EpisodesOfObjectives
@@ -442,6 +444,15 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """
         returns: NDArray[np.float64] = self._episodes.running()[0]
         return returns
+
+    @property
+    def episode_start_times(self) -> NDArray[np.float64]:
+        """When each environment's present episode began, by ``time.perf_counter``, ``[num_envs]``.
+
+        Before the first reset it is when this wrapper was made.
+        """
+        begun: NDArray[np.float64] = self._episodes.running()[2]
+        return self._made + begun
 
     @property
     def episode_lengths(self) -> NDArray[np.int64]:

@@ -18,7 +18,8 @@ pub struct ObservationNormalizer {
     /// In `NEXT_STEP` a batch is one update; otherwise stepped rows are the first, and reset rows
     /// the second.
     is_one_update: bool,
-    epsilon: f64,
+    /// The number that is added to the variances.
+    pub epsilon: f64,
     /// Of everything seen while `updates` was true.
     pub moments: Moments,
     /// The last observation of each environment.

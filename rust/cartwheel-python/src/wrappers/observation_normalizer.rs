@@ -194,6 +194,16 @@ impl PyObservationNormalizer {
     }
 
     #[getter]
+    fn epsilon(&self, py: Python<'_>) -> f64 {
+        self.state.lock(py).normalizer.epsilon
+    }
+
+    #[setter]
+    fn set_epsilon(&self, py: Python<'_>, epsilon: f64) {
+        self.state.lock(py).normalizer.epsilon = epsilon;
+    }
+
+    #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
         self.state.lock(py).normalizer.updates
     }

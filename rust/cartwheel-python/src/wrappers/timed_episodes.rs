@@ -119,13 +119,20 @@ impl PyTimedEpisodes {
         ])
     }
 
-    /// Returns and lengths of the running episodes.
-    fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    /// Returns and lengths of the running episodes, and when they began, in seconds since this was made.
+    fn running<'py>(&self, py: Python<'py>) -> PyResult<Running<'py>> {
         let counted = self.counted.lock(py);
-        let running = &counted.episodes.running;
-        let (returns, lengths) = (running.returns(), running.lengths().collect::<Vec<_>>());
-        let returns = from_numbers(py, self.num_envs, &[], returns)?;
-        Ok((returns, from_numbers(py, self.num_envs, &[], &lengths)?))
+        let TimedEpisodes { running, begun, .. } = &counted.episodes;
+        let present = running.stale().iter().map(|&stale| stale == 0);
+        let returns = running.returns().iter().zip(present.clone());
+        let returns: Vec<_> = returns.map(|(&total, is)| if is { total } else { 0.0 }).collect();
+        let lengths = running.lengths().zip(present);
+        let lengths: Vec<_> = lengths.map(|(length, is)| if is { length } else { 0 }).collect();
+        Ok((
+            from_numbers(py, self.num_envs, &[], &returns)?,
+            from_numbers(py, self.num_envs, &[], &lengths)?,
+            from_numbers(py, self.num_envs, &[], begun)?,
+        ))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -153,6 +160,9 @@ impl PyTimedEpisodes {
         Ok(())
     }
 }
+
+/// Returns, lengths and beginnings.
+type Running<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Values by name, and their mask.
 pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
