@@ -1607,10 +1607,10 @@ class FusedStep:
                 ``_observe``, too, but ``flatten`` does not where observations are an array of a
                 dtype with a number of columns, both given, and ``widen`` makes ``float64`` of an
                 array of ``float32``. ``reward`` has a function, whose result ``_checked`` of the
-                wrapper looks at; ``clip`` has two limits; ``normalize_rewards`` a normalizer
-                and a limit or ``None``; ``normalize_observations`` and ``stack`` what they use;
-                ``episodes`` and ``metrics`` that, and the keys of values and mask; ``tensors`` a
-                function of an array and a :class:`TensorExchange` or ``None``.
+                wrapper looks at; ``clip`` has two limits; ``normalize_rewards`` and
+                ``normalize_observations`` a normalizer and a limit or ``None``; ``stack`` what it
+                uses; ``episodes`` and ``metrics`` that, and the keys of values and mask;
+                ``tensors`` a function of an array and a :class:`TensorExchange` or ``None``.
 
         Raises:
             ValueError: A name is unknown.

@@ -231,9 +231,10 @@ class NormalizeObservation(Normalizer):
         self._set_moments("obs_rms", moments)
 
     def _operation(self) -> Operation:
-        if self._parts is not None or self._bounds is not None:
+        if self._parts is not None:
             return "transform", ()
-        return "normalize_observations", (self._normalizers[""],)
+        limit = None if self._bounds is None else float(self._bounds[1])
+        return "normalize_observations", (self._normalizers[""], limit)
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
