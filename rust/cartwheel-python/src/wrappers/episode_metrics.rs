@@ -144,11 +144,11 @@ impl PyEpisodeMetrics {
 
     /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let (next_id, (mut episodes, dropped)) = {
+        let (next_id, (episodes, dropped)) = {
             let archive = &mut self.counted.lock(py).metrics.archive;
             (archive.counts().0, archive.take())
         };
-        Ok((columns(py, episodes.make_contiguous(), next_id)?, dropped))
+        Ok((columns(py, &episodes, next_id)?, dropped))
     }
 
     /// The means over the window.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
+use super::places::{EightBytes, PlaceColumns, Received, StepArrays, StepColumns};
 use super::state::{entry, flags, put, put_flags};
 use crate::array::{Block, Blocks, from_numbers};
 use crate::known::intern;
@@ -167,6 +167,22 @@ type Running<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Values by name, and their mask.
 pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 
+/// A number of each episode at its place, and zeros elsewhere.
+fn numbers_of<'py, T: EightBytes>(
+    py: Python<'py>,
+    block: &Block,
+    ended: &[(usize, Timed)],
+    places: usize,
+    number: impl Fn(&Timed) -> T,
+) -> PyResult<Bound<'py, PyAny>> {
+    block.filled(py, T::DTYPE, places, &[], |buffer| {
+        let buffer = buffer.as_chunks_mut().0;
+        for (place, episode) in ended {
+            buffer[*place] = number(episode).bytes();
+        }
+    })
+}
+
 /// The arrays of a step that ended episodes, with zeros elsewhere.
 fn report<'py>(
     py: Python<'py>,
@@ -176,20 +192,12 @@ fn report<'py>(
 ) -> PyResult<Report<'py>> {
     let numbers = Block::space(places * size_of::<f64>());
     let block = blocks.next(py, 3 * numbers + Block::space(places))?;
-    let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
-        block.filled(py, dtype, places, &[], |buffer| {
-            let buffer = buffer.as_chunks_mut().0;
-            for (place, episode) in ended {
-                buffer[*place] = number(episode);
-            }
-        })
-    };
     let values = PyDict::new(py);
-    let returns = sparse(DType::F64, &|episode| episode.total.to_ne_bytes())?;
+    let returns = numbers_of(py, block, ended, places, |episode| episode.total)?;
     values.set_item(intern!(py, "r"), returns)?;
-    let lengths = sparse(DType::I64, &|episode| episode.length.to_ne_bytes())?;
+    let lengths = numbers_of(py, block, ended, places, |episode| episode.length)?;
     values.set_item(intern!(py, "l"), lengths)?;
-    let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
+    let seconds = numbers_of(py, block, ended, places, |episode| episode.seconds)?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = block.filled(py, DType::Bool, places, &[], |buffer| {
         for (place, _) in ended {
