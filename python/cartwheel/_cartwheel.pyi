@@ -1531,10 +1531,10 @@ class FusedStep:
                 ``_observe``, too, but ``flatten`` does not where observations are an array of a
                 dtype with a number of columns, both given, and ``widen`` makes ``float64`` of an
                 array of ``float32``. ``reward`` has a function, whose result ``_checked`` of the
-                wrapper looks at; ``clip`` has two limits; ``normalize_rewards`` a normalizer
-                and a limit or ``None``; ``normalize_observations`` and ``stack`` what they use;
-                ``episodes`` and ``metrics`` that, and the keys of values and mask; ``tensors`` a
-                function of an array and a :class:`TensorExchange` or ``None``.
+                wrapper looks at; ``clip`` has two limits; ``normalize_rewards`` and
+                ``normalize_observations`` a normalizer and a limit or ``None``; ``stack`` what it
+                uses; ``episodes`` and ``metrics`` that, and the keys of values and mask;
+                ``tensors`` a function of an array and a :class:`TensorExchange` or ``None``.
 
         Raises:
             ValueError: A name is unknown.
@@ -1571,8 +1571,11 @@ class TimedEpisodes:
     def take_recent(self) -> list[list[Any]]:
         """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
 
-    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns the returns and the lengths of the running episodes."""
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Returns the returns and the lengths of the running episodes, and when they began.
+
+        The last are seconds since this object was made.
+        """
 
     def state(self) -> dict[str, Any]:
         """Returns the state as arrays by name."""
@@ -1631,6 +1634,8 @@ _Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any] | None
 class ObservationNormalizer:
     """Normalizes observations ``[K, *shape]`` by running moments; keeps rows' last observations."""
 
+    #: The number that is added to the variances.
+    epsilon: float
     #: Whether observations change the moments.
     updates: bool
 
@@ -1666,6 +1671,10 @@ class ObservationNormalizer:
 class RewardNormalizer:
     """Divides rewards by the deviation of the discounted returns of episodes."""
 
+    #: The discount.
+    gamma: float
+    #: The number that is added to the variance.
+    epsilon: float
     #: Whether transitions change the moments.
     updates: bool
 

@@ -14,6 +14,7 @@ import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 from cartwheel.wrappers import (
     AutoresetAdapter,
+    DtypeObservation,
     NormalizeObservation,
     NormalizeReward,
     RecordEpisodeStatistics,
@@ -370,11 +371,11 @@ def test_rows_of_agents_have_no_adapter_of_modes():
 
 
 class Misnamed(Walkers):
-    """An info has the name of final observations, which its mode does not have."""
+    """Infos have the names of final observations and infos."""
 
     def step(self, actions):
         *results, infos = super().step(actions)
-        return *results, {name: {"final_obs": 7} for name in infos}
+        return *results, {name: {"final_obs": 7, "final_info": 8} for name in infos}
 
 
 @pytest.mark.parametrize("mode", ["next_step", "disabled"])
@@ -382,7 +383,31 @@ def test_an_info_with_the_name_of_final_observations_is_an_info(mode):
     with cartwheel.ParallelVectorEnv(
         [Misnamed] * 2, autoreset_mode=mode, executor="inline"
     ) as envs:
-        rows = NormalizeObservation(envs.as_rows())
+        rows = DtypeObservation(NormalizeObservation(envs.as_rows()), np.float64)
         rows.reset(seed=1)
         infos = rows.step(np.zeros((6, 1), np.float32))[4]
         assert infos["final_obs"].tolist() == [7] * 6
+        assert infos["final_info"].tolist() == [8] * 6
+
+
+def test_in_same_step_only_the_mode_has_the_names_of_final_observations():
+    shown = []
+    for kind in (Walkers, Misnamed):
+        with cartwheel.ParallelVectorEnv(
+            [kind] * 2, autoreset_mode="same_step", executor="inline"
+        ) as envs:
+            rows = RecordMetrics(DtypeObservation(NormalizeObservation(envs.as_rows()), np.float64))
+            results = [rows.reset(seed=1)]
+            results += [rows.step(np.zeros((6, 1), np.float32)) for _ in range(12)]
+        for *_, infos in results:
+            infos.get("final_info", {}).pop("final_obs", None)
+        shown.append(results)
+    ended = [bool(infos.get("_final_obs", np.zeros(1)).any()) for *_, infos in shown[0]]
+    assert True in ended[1:]
+    assert False in ended[1:]
+    for number, (plain, misnamed) in enumerate(zip(*shown, strict=True)):
+        assert ("final_obs" in misnamed[-1]) == ended[number]
+        if ended[number]:
+            for name in ("final_obs", "_final_obs"):
+                assert_identical(misnamed[-1][name], plain[-1][name])
+        assert_identical(misnamed[:-1], plain[:-1])

@@ -11,6 +11,7 @@ from gymnasium.vector import SyncVectorEnv
 import cartwheel
 from cartwheel.recorder import RecordEpisode
 from cartwheel.recorder.video import VideoFile
+from cartwheel.wrappers import RecordEpisodeStatistics, RecordMetrics
 from tests.support.painting import PaintingEnv, frame
 from tests.support.wrapping import D, N, S, Script, build, drive
 
@@ -300,6 +301,33 @@ def test_infos_are_written_on_each_tile(tmp_path, reel, mode, choice):
             assert not changed[90:].any()
     text = [image[:70, :100].min(axis=2) > 100 for image in captioned[1:3]]
     assert (text[0] != text[1]).any()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("choice", [[0], "tile"])
+@pytest.mark.parametrize(
+    ("wrapper", "told"),
+    [
+        (RecordEpisodeStatistics, ["episode/r 3", "episode/l 2"]),
+        (RecordMetrics, ["episode/return 3", "episode/episode_len 2", "episode/success_once 1"]),
+    ],
+)
+def test_the_last_frame_of_an_episode_tells_its_statistics(
+    tmp_path, monkeypatch, mode, choice, wrapper, told
+):
+    written = []
+    monkeypatch.setattr(
+        "cartwheel.recorder.video.with_caption", lambda image, lines: written.append(lines) or image
+    )
+    envs = wrapper(painters(1, mode=mode, lengths=(2,)))
+    envs = RecordEpisode(envs, tmp_path, False, video_envs=choice, info_on_video=True)
+    envs.reset()
+    for _ in range(2):
+        envs.step([0])
+    envs.close()
+    assert [lines[0] for lines in written] == ["step 1", "step 2"]
+    assert set(told) <= set(written[1])
+    assert set(told).isdisjoint(written[0])
 
 
 def test_environments_that_cannot_be_filmed_are_refused(tmp_path):

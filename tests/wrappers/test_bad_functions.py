@@ -261,6 +261,26 @@ def test_functions_get_any_number_of_rows_and_only_transitions():
     envs.close()
 
 
+@pytest.mark.parametrize("keys", [None, ["at"]])
+def test_a_function_of_observations_that_is_set_later_is_called_from_then_on(keys):
+    box = Box(-1, 1, (2,), np.float64)
+    space = box if keys is None else Dict({"at": box, "other": box})
+    results = []
+    for func in (np.copy, np.negative):
+        envs = INLINE(samplers(space, 3, length=2), autoreset_mode="SameStep")
+        inside = wrappers.TransformObservation(envs, func, keys=keys)
+        around = wrappers.RecordMetrics(inside)
+        around.reset(seed=1)
+        around.func = np.negative
+        assert inside.func is np.negative
+        with pytest.raises(TypeError, match="`func` must be a function of observations"):
+            around.func = None
+        results.append([around.step(np.zeros(3, np.int64)) for _ in range(5)])
+        around.close()
+    assert_identical(*results)
+    assert any("final_obs" in infos for *_, infos in results[0])
+
+
 @pytest.mark.parametrize("rows", [[99], [-1], [1.0], [True, False, False], 0, []], ids=str)
 def test_rows_that_do_not_exist_are_refused_as_without_wrappers(tmp_path, rows):
     envs = build("native", "pole", N, 3)

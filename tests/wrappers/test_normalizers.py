@@ -14,6 +14,9 @@ import cartwheel
 from cartwheel.wrappers import FrameStack, NormalizeObservation, NormalizeReward
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, TRANSITION
+from tests.support.comparison import assert_identical
+from tests.support.environments import transcripts
+from tests.support.executors import INLINE
 from tests.support.wrapping import (
     MODES,
     SCRIPT,
@@ -341,3 +344,58 @@ def test_moments_can_be_set_to_others_and_to_gymnasiums():
         np.testing.assert_array_equal(other.obs_rms.mean, theirs.mean)
     for each in (envs, other):
         each.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["native", "inline"])
+def test_numbers_that_are_set_later_count_from_then_on(kind, mode):
+    def made(gamma, epsilon):
+        envs = NormalizeObservation(build(kind, "pole", mode, on_done=on_done), epsilon)
+        return NormalizeReward(envs, gamma, epsilon)
+
+    on_done = "freeze" if mode is D else "raise"
+    envs, others = made(0.9, 1e-6), made(0.5, 1e-2)
+    random = np.random.default_rng(1)
+    for each in (envs, others):
+        each.reset(seed=1)
+    for _ in range(5):
+        actions = random.integers(0, 2, 3)
+        for each in (envs, others):
+            each.step(actions)
+    for each, like in ((others, envs), (others.env, envs.env)):
+        each.set_own_state(like.get_own_state())
+    envs.gamma = 0.5
+    envs.epsilon = envs.env.epsilon = 1e-2
+    assert (envs.gamma, envs.epsilon, envs.env.epsilon) == (0.5, 1e-2, 1e-2)
+    for _ in range(20):
+        actions = random.integers(0, 2, 3)
+        assert_identical(*(each.step(actions) for each in (envs, others)))
+    for name, wrong in (("gamma", 2), ("epsilon", 0)):
+        with pytest.raises(ValueError, match=f"`{name}` must be"):
+            setattr(envs, name, wrong)
+    assert (envs.gamma, envs.epsilon) == (0.5, 1e-2)
+    for each in (envs, others):
+        each.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_accumulated_rewards_are_the_returns_so_far_and_can_be_set(mode):
+    on_done = "freeze" if mode is D else "raise"
+    made = INLINE(transcripts(9, 3), autoreset_mode=mode, on_done=on_done)
+    envs = NormalizeReward(made, 0.5)
+    envs.reset(seed=1)
+    assert envs.accumulated_reward.tolist() == [0, 0]
+    for total in (1, 1.5):
+        envs.step([1, 1])
+        assert envs.accumulated_reward.tolist() == [total, total]
+    envs.accumulated_reward[:] = 7  # a copy
+    moments = envs.return_rms
+    envs.accumulated_reward = [4, 8]
+    assert envs.return_rms.var == moments.var
+    envs.step([1, 1])
+    assert envs.accumulated_reward.tolist() == [3, 0]
+    assert envs.return_rms.count == moments.count + 2
+    with pytest.raises(ValueError, match=r"`accumulated_reward` must have the shape \(2,\)"):
+        envs.accumulated_reward = [1, 2, 3]
+    assert envs.accumulated_reward.tolist() == [3, 0]
+    envs.close()

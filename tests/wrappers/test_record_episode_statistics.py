@@ -1,6 +1,7 @@
 """RecordEpisodeStatistics reports every complete episode once, in the step that ends it."""
 
 import pickle
+import time
 from collections import defaultdict
 from functools import partial
 
@@ -17,6 +18,7 @@ from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import complete_episodes, without_episodes
 from tests.support.executors import INLINE
 from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP
+from tests.support.objectives import TreasureEnv
 from tests.support.wrapping import (
     FAILING,
     MODES,
@@ -211,10 +213,12 @@ def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):
             # Durations are those of two runs side by side.
             assert np.abs(mine["episode"]["t"] - other["episode"]["t"]).max() < 5
             assert mine["_episode"].tobytes() == other["_episode"].tobytes()
+        for name in ("episode_returns", "episode_lengths"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert a.tobytes() == b.tobytes(), name
     assert list(ours.return_queue) == list(theirs.return_queue)
     assert list(ours.length_queue) == list(theirs.length_queue)
     assert ours.episode_count == theirs.episode_count > 5
-    assert ours.episode_returns.tobytes() == theirs.episode_returns.tobytes() or mode == N
     ours.close()
     theirs.close()
 
@@ -231,6 +235,33 @@ def test_time_is_counted_from_the_beginning_of_the_episode():
     assert infos["episode"]["t"][1] == 0.0
     envs.step([0, 0])  # resets row 0
     assert envs.get_own_state()["seconds"][0] < envs.get_own_state()["seconds"][1]
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("environment", [partial(TranscriptEnv, 3), TreasureEnv])
+def test_episode_start_times_change_where_an_episode_begins(environment, mode):
+    envs = RecordEpisodeStatistics(INLINE([environment] * 2, autoreset_mode=mode))
+
+    def changed(call, *arguments, **keywords):
+        """Which start times a call changes."""
+        before = envs.episode_start_times
+        result = call(*arguments, **keywords)
+        after, now = envs.episode_start_times, time.perf_counter()
+        assert after.dtype == np.float64
+        assert (before <= after).all()
+        assert (after <= now).all()
+        if "episode" in result[-1]:
+            ended = result[-1]["_episode"]
+            assert (result[-1]["episode"]["t"] <= now - before + 1e-6)[ended].all()
+        return (before != after).tolist()
+
+    assert changed(envs.reset) == [True, True]
+    changed(envs.step, [1, 1])
+    assert changed(envs.reset, options={"reset_mask": np.array([False, True])}) == [False, True]
+    ends = [2, 3] if mode is S else [3, 4]  # the episodes of three steps, the first with one step
+    for step in range(1, 5):
+        assert changed(envs.step, [1, 1]) == [step == end for end in ends]
     envs.close()
 
 

@@ -21,6 +21,7 @@ from cartwheel.wrappers import (
     RecordMetrics,
 )
 from tests.support.bytes_of_flags import TRUE_BYTES, with_byte
+from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import (
     FLAGS,
@@ -506,3 +507,32 @@ def test_every_step_has_the_metrics_of_all_rows_where_calls_are_of_some(mode):
             envs.reset(options={"reset_mask": over})
     assert ends >= 4
     envs.close()
+
+
+class ReportingEnv(TranscriptEnv):
+    """Says in every step whether it succeeded."""
+
+    def step(self, action):
+        *frame, infos = super().step(action)
+        return *frame, infos | {"success": self.t == 1}
+
+
+@pytest.mark.parametrize("rows", [None, [1, 0], [0]])
+@pytest.mark.parametrize("kind", [TranscriptEnv, ReportingEnv])
+def test_a_step_in_which_all_rows_only_reset_has_the_metrics_of_the_others(kind, rows):
+    """Those of environments that are made with the mode."""
+
+    def made(mode):
+        envs = INLINE([partial(kind, 2)] * 2, autoreset_mode=mode)
+        return RecordMetrics(RecordMetrics(envs, stats_key="inner"))
+
+    adapted, own = AutoresetAdapter(made(D), N), made(N)
+    actions = [1] * 2 if rows is None else [1] * len(rows)
+    for envs in (adapted, own):
+        envs.reset()
+    for _ in range(7):
+        infos, expected = (envs.step(actions, rows)[4] for envs in (adapted, own))
+        for name in ("episode", "_episode", "inner", "_inner"):
+            assert_identical(infos[name], expected[name])
+    for envs in (adapted, own):
+        envs.close()

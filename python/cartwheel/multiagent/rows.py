@@ -20,13 +20,16 @@ from cartwheel.vector.state_dict import check_equal, check_header, new_state
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel._internal.literals import FinalNames
     from cartwheel._internal.reset_arguments import Seeds
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
     from cartwheel.vector.pool_owner import PoolOwner
 
+#: Infos of the last results of agents, in ``SAME_STEP``.
+_FINALS = ("final_obs", "_final_obs", "final_info", "_final_info")
 #: Masks of infos that are not of agents, and stay where they are.
-_OF_ROWS = ("_final_obs", "_restarted", *FAILURES)
+_OF_ROWS = ("_restarted", *FAILURES)
 
 
 class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
@@ -36,7 +39,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
     an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
     is absent in its row. That observation is blank where ``infos["final_info"]["present"]`` is
-    false: the agent ended without one. An agent that leaves without a flag is terminated.
+    false: the agent ended without one. Infos of agents that have these two names are left out in
+    ``SAME_STEP``. An agent that leaves without a flag is terminated.
 
     Attributes:
         envs: The environments with several agents.
@@ -46,6 +50,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     """
 
     __del__ = keep_open
+    #: The names that infos have for final observations, as ``cartwheel.VectorEnv`` has them.
+    final_names: FinalNames = "gymnasium"
 
     def __init__(self, envs: AgentsBase) -> None:
         """Checks spaces; see :meth:`cartwheel.ParallelVectorEnv.as_rows`."""
@@ -315,6 +321,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self, columns: Columns, observations: Any, ended: NDArray[np.bool_], infos: dict[str, Any]
     ) -> None:
         """Moves last observations of agents to ``final_obs``, as objects, and blanks their rows."""
+        for name in _FINALS:  # an agent's own infos, which would be taken for these
+            infos.pop(name, None)
         over, finals = infos["episode_over"], columns.finals
         last, present, mask = observations, infos["present"], ended & infos["acted"]
         final_infos: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from cartwheel._internal import nested
 from cartwheel.vector.infos import masks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gymnasium.spaces import Space
     from numpy.typing import DTypeLike, NDArray
@@ -298,6 +298,18 @@ OF_THE_BATCH = frozenset(
         "worker_restarted",
     ]
 )
+
+
+def infos_of_ended(infos: dict[str, Any], reports: Iterable[str]) -> dict[str, Any]:
+    """Returns the infos of places that ended an episode and show the next one, in ``SAME_STEP``.
+
+    Args:
+        infos: Of a batch.
+        reports: Keys of infos that are about the episode that ended, wherever they are.
+    """
+    last = infos.get("final_info")  # in other modes an environment may have one of its own
+    own = {key: infos[key] for key in reports if key in infos}
+    return own | last if isinstance(last, dict) else own
 
 
 def numbers(

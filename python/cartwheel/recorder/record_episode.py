@@ -16,7 +16,7 @@ from cartwheel._internal.process import Finalizer
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.multiagent.base import AgentsBase
-from cartwheel.recorder.buffer import Episode
+from cartwheel.recorder.buffer import Episode, infos_of_ended
 from cartwheel.recorder.frames import FrameSource, why_no_video
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.metadata import Origins, States
@@ -383,11 +383,12 @@ class RecordEpisode(VectorWrapper):
                 steps &= ~lost
         if self._videos is not None:
             self._videos.draw(self._steps, rows, steps, begins)
+        last_infos = infos_of_ended(batch.infos, self._reports)
         if steps.any():
-            self._add(batch, rows, steps, begins, finals)
+            self._add(batch, rows, steps, begins, finals, last_infos)
         if self._videos is not None and batch.rewards is not None:
             lengths = self._trajectories.lengths(slice(None))
-            self._videos.step(batch, rows, steps, begins, lengths, self._returns)
+            self._videos.step(batch, rows, steps, begins, last_infos, lengths, self._returns)
         if over is not None:
             for place in np.flatnonzero(steps & over).tolist():
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
@@ -411,12 +412,12 @@ class RecordEpisode(VectorWrapper):
         for row in rows.tolist():
             self._end(row, (False, False), keep=self._save_on_reset and self._saves)
 
-    def _add(self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any) -> None:
+    def _add(
+        self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any, last_infos: Any
+    ) -> None:
         infos = []
         if batch.infos:
-            reports = {key: batch.infos[key] for key in self._reports if key in batch.infos}
-            infos = [({**reports, **batch.infos.get("final_info", {})}, steps & begins)]
-            infos.append((batch.infos, steps & ~begins))
+            infos = [(last_infos, steps & begins), (batch.infos, steps & ~begins)]
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
         shown = batch.observations if finals is None else finals.among(batch.observations)

@@ -8,11 +8,12 @@ import numpy as np
 from gymnasium.spaces import Dict, Tuple
 
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import mode_of
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.agents import AgentArrays
 from cartwheel.recorder.buffer import as_groups
 from cartwheel.recorder.dataset import place_of
-from cartwheel.wrappers.batch import NAMES, Finals
+from cartwheel.wrappers.batch import Finals, final_names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,8 +126,11 @@ class _Player:
     def step(self, actions: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Steps; returns what the rows truly show next, and rewards and flags."""
         observations, rewards, terminated, truncated, infos = self.envs.step(actions)
-        if any(name in infos for name in NAMES):
-            finals, infos = Finals.from_infos(self.envs.single_observation_space, infos)
+        names = [name for name in final_names_of(self.envs, mode_of(self.envs)) if name in infos]
+        over = np.logical_or(terminated, truncated)
+        if names and over.any():
+            space = self.envs.single_observation_space
+            finals, _ = Finals.from_infos(space, infos, names, over)
             observations = finals.among(observations)
         results = {"rewards": rewards, "terminated": terminated, "truncated": truncated}
         return {"obs": self._with_text_arrays(observations)}, results

@@ -245,7 +245,14 @@ class VideoRecorder:
         self._drawn = self._frames.draw(rows[wanted].tolist())
 
     def step(
-        self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, lengths: Rows, returns: Any
+        self,
+        batch: Batch,
+        rows: Rows,
+        steps: Mask,
+        begins: Mask,
+        last_infos: dict[str, Any],
+        lengths: Rows,
+        returns: Any,
     ) -> None:
         """Adds the frames of a step.
 
@@ -254,6 +261,7 @@ class VideoRecorder:
             rows: Its environments.
             steps: Which of them were stepped.
             begins: Which of them show the beginning of an episode.
+            last_infos: The infos of those that were stepped and show a beginning.
             lengths: Steps of the present episode of every environment.
             returns: Sums of rewards of the present episode of every environment.
         """
@@ -270,7 +278,7 @@ class VideoRecorder:
         captions = {}
         if self._has_captions:
             for row, place in recorded:
-                infos = batch.infos.get("final_info", {}) if begins[place] else batch.infos
+                infos = last_infos if begins[place] else batch.infos
                 captions[row] = [
                     f"step {int(lengths[row])}",
                     *_lines(batch.rewards[place], returns[row], infos, place, len(rows)),

@@ -394,6 +394,8 @@ class AtariPreprocessing(VectorWrapper):
         else:
             inner = SkippedFrames(env, frame_skip, images, max_pool=max_pool)
         super().__init__(inner if stack_size is None else FrameStack(inner, stack_size))
+        self.frame_skip, self.screen_size, self.scale_obs = frame_skip, size, scale_obs
+        self.grayscale_obs, self.grayscale_newaxis = grayscale_obs, grayscale_newaxis
 
 
 class _EveryFrame(ObservationWrapper):

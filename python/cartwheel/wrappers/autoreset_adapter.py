@@ -15,7 +15,7 @@ from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
 from cartwheel.wrappers.base import WholeBatches
-from cartwheel.wrappers.batch import NOWHERE, reported_keys
+from cartwheel.wrappers.batch import NOWHERE, blank_reports, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         self.metadata = {**env.metadata, "autoreset_mode": self._mode}
         #: Rows that their next step resets: their episode is over.
         self._over = np.zeros(env.num_envs, np.bool_)
+        self._over[self._source.rows_over()] = True
         #: The rows of a step that was begun, and its results while the resets after it are awaited.
         self._waits_for: Shares | None = None
         self._unfinished: tuple[Shares, Step | None] | None = None
@@ -388,7 +389,10 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             rewards[going], flags[0, going], flags[1, going] = step[1:4]
             still = take_infos(step[4], np.arange(len(going)), self._metrics)
             parts.append((going, _without_rows(still)))
-        return observations, rewards, flags[0], flags[1], merged_infos(whole, parts)
+        infos = merged_infos(whole, parts)
+        if step is None:  # no wrapper inside saw a step that it could report on
+            infos |= blank_reports(self.env, whole)
+        return observations, rewards, flags[0], flags[1], infos
 
     def _reset_rows(
         self, rows: NDArray[np.int64], timeout: float | None = None, *, is_resetting: bool = False

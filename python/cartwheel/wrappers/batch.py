@@ -135,6 +135,8 @@ class Batch:
         options: The options that resets of this batch were given, without those that select rows:
             a copy for each environment that was given any; ``None`` if there is none.
         is_restored: Whether the rows continue from states (``set_state``), and not from resets.
+        final_names: The keys under which the infos may have final observations: none but in steps
+            in ``SAME_STEP``. Elsewhere they are infos of the environments' own.
         late: The batch for wrappers that missed results before it; ``None`` if none did.
         gaps: Of which places the wrapper that has the batch now missed the observation before the
             present one, ``bool`` ``[K]``; ``None`` if there are none.
@@ -157,6 +159,7 @@ class Batch:
     seeds: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     options: dict[int, dict[str, Any]] | None = dataclasses.field(default=None, init=False)
     is_restored: bool = dataclasses.field(default=False, init=False)
+    final_names: tuple[str, ...] = dataclasses.field(default=(), init=False)
     late: Late | None = dataclasses.field(default=None, init=False)
     gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
@@ -181,8 +184,12 @@ class Batch:
             if there are none. A wrapper replaces their ``observations``; they are put back into
             the infos at the end.
         """
-        if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
-            self._finals, self.infos = Finals.from_infos(space, self.infos)
+        names = [name for name in self.final_names if name in self.infos]
+        if self._finals is None and names:
+            over = np.logical_or(self.terminations, self.truncations)
+            # An environment may have an info of this name of its own, before its episode ends.
+            if is_dense(self.infos[names[0]]) or np.count_nonzero(over):
+                self._finals, self.infos = Finals.from_infos(space, self.infos, names, over)
         return self._finals
 
     def catch_up(self, number: int) -> None:
@@ -286,6 +293,20 @@ def refuse_transformed(wrapper: Any, batch: Batch, returned: object = None) -> N
 NAMES = ("final_obs", "final_observation")
 
 
+def final_names_of(envs: VectorEnv[Any, Any, Any], mode: AutoresetMode) -> tuple[str, ...]:
+    """Returns the keys under which infos of steps may have final observations.
+
+    Args:
+        envs: A vector environment.
+        mode: Its autoreset mode; in another one than ``SAME_STEP`` there are none.
+    """
+    if mode != AutoresetMode.SAME_STEP:
+        return ()
+    # Other vector environments than cartwheel's may have ManiSkill's name alone.
+    is_gymnasiums = getattr(envs.unwrapped, "final_names", "maniskill") == "gymnasium"
+    return NAMES[:1] if is_gymnasiums else NAMES
+
+
 class Finals:
     """The true last observations of the rows that ended an episode in ``SAME_STEP``.
 
@@ -315,19 +336,22 @@ class Finals:
         self._names, self._is_dense = names, is_dense
 
     @classmethod
-    def from_infos(cls, space: Space[Any], infos: dict[str, Any]) -> tuple[Finals, dict[str, Any]]:
+    def from_infos(
+        cls, space: Space[Any], infos: dict[str, Any], names: list[str], over: NDArray[np.bool_]
+    ) -> tuple[Finals, dict[str, Any]]:
         """Takes the final observations out of infos.
 
         Args:
             space: The observation space of one environment.
-            infos: With the key ``final_obs`` and its mask.
+            infos: Of a step in ``SAME_STEP``.
+            names: The keys of :func:`final_names_of` that the infos have, with their masks.
+            over: The places at which an episode ended.
 
         Returns:
             The final observations, and a copy of the infos without them.
         """
-        names = [name for name in NAMES if name in infos]
         first, mask = infos[names[0]], infos[f"_{names[0]}"]
-        places = mask.nonzero()[0]
+        places = np.flatnonzero(mask & over)
         rest = dict(infos)
         for name in names:
             del rest[name], rest[f"_{name}"]
@@ -405,6 +429,20 @@ def check_stats_key(envs: Any, key: Any) -> None:
                 f"`stats_key`={key!r} is used by {type(inner).__name__} inside: give one of the "
                 "two another key"
             )
+
+
+def blank_reports(envs: Any, size: int) -> dict[str, Any]:
+    """Returns the infos of wrappers inside that report in every step, of rows that only reset.
+
+    Args:
+        envs: A vector environment.
+        size: The number of these rows.
+    """
+    blank: dict[str, Any] = {}
+    for inner in reversed([*_nested(envs)]):
+        if getattr(inner, "_reports_every_step", False):
+            blank |= inner._blank_report(size)
+    return blank
 
 
 def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:

@@ -13,7 +13,7 @@ from cartwheel.errors import add_note, named_rows
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.states import cache_draws, sample_states, use_cache
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import SHOWN
+from cartwheel.wrappers.batch import RESET
 from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class CachedReset(KeepsState, VectorWrapper):
     def transform(self, batch: Batch) -> None:
         """Notes which rows the caller has reset."""
         if self._fresh:
-            begun = np.flatnonzero(batch.kinds != SHOWN)
+            begun = np.flatnonzero(batch.kinds == RESET)
             self._fresh -= set(batch.rows[begun].tolist())
 
     def _sample(self, seeds: list[int]) -> list[bytes]:

@@ -39,7 +39,8 @@ class FrameStack(KeepsState, VectorWrapper):
     advances its row by one; rows that are left alone, frozen or failed do not advance. In
     ``SAME_STEP`` the final observation is the stack of the episode that ended. A row of which an
     observation was lost, with an error or a call that was given up, and was not shown since, is
-    filled by its next one: the observations of a stack follow each other.
+    filled by its next one: the observations of a stack follow each other. So are the rows of
+    environments that were reset before the stack was made.
 
     Example:
         >>> import cartwheel

@@ -205,6 +205,7 @@ class GrayscaleObservation(ObservationWrapper):
         keys: Sequence[str] | None = None,
     ) -> None:
         super().__init__(env)
+        self.keep_dim = keep_dim
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
             images = Images(

@@ -53,6 +53,18 @@ class Normalizer(KeepsState, VectorWrapper):
         self._updates = bool(setting)
         self._set_frozen(is_frozen=self.is_frozen)
 
+    @property
+    def epsilon(self) -> float:
+        """The number that is added to variances; can be set."""
+        epsilon: float = next(iter(self._normalizers.values())).epsilon
+        return epsilon
+
+    @epsilon.setter
+    def epsilon(self, epsilon: float) -> None:
+        number = as_positive("epsilon", epsilon)
+        for normalizer in self._normalizers.values():
+            normalizer.epsilon = number
+
     def _set_frozen(self, *, is_frozen: bool) -> None:
         for normalizer in self._normalizers.values():
             normalizer.updates = self._updates and not is_frozen
@@ -177,8 +189,7 @@ class NormalizeObservation(Normalizer):
         clip: float | None = None,
         keys: Sequence[str] | None = None,
     ) -> None:
-        self.epsilon = as_positive("epsilon", epsilon)
-        bound = _as_clip(clip)
+        epsilon, bound = as_positive("epsilon", epsilon), _as_clip(clip)
         super().__init__(env)
         self.clip = clip
         self._bounds = None if bound is None else (-bound, bound)
@@ -196,7 +207,7 @@ class NormalizeObservation(Normalizer):
         self._set_observation_space(new[""] if self._parts is None else self._parts.space_with(new))
         mode = self._source.autoreset_mode.value
         self._normalizers = {
-            key: ObservationNormalizer(env.num_envs, box.shape, self.epsilon, mode)
+            key: ObservationNormalizer(env.num_envs, box.shape, epsilon, mode)
             for key, box in boxes.items()
         }
 
@@ -213,9 +224,10 @@ class NormalizeObservation(Normalizer):
         self._set_moments("obs_rms", moments)
 
     def _operation(self) -> Operation:
-        if self._parts is not None or self._bounds is not None:
+        if self._parts is not None:
             return "transform", ()
-        return "normalize_observations", (self._normalizers[""],)
+        limit = None if self._bounds is None else float(self._bounds[1])
+        return "normalize_observations", (self._normalizers[""], limit)
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
@@ -341,14 +353,39 @@ class NormalizeReward(Normalizer):
         clip: float | None = None,
     ) -> None:
         check_rewards_are_numbers(env, "NormalizeReward")
-        self.gamma = as_fraction("gamma", gamma)
-        self.epsilon = as_positive("epsilon", epsilon)
+        gamma, epsilon = as_fraction("gamma", gamma), as_positive("epsilon", epsilon)
         bound = None if clip is None else as_positive("clip", clip)
         super().__init__(env)
         self.clip = clip
         self._bounds = None if bound is None else (-bound, bound)
-        self._normalizer = RewardNormalizer(env.num_envs, self.gamma, self.epsilon)
+        self._normalizer = RewardNormalizer(env.num_envs, gamma, epsilon)
         self._normalizers = {"": self._normalizer}
+
+    @property
+    def gamma(self) -> float:
+        """The discount; can be set."""
+        return self._normalizer.gamma
+
+    @gamma.setter
+    def gamma(self, gamma: float) -> None:
+        self._normalizer.gamma = as_fraction("gamma", gamma)
+
+    @property
+    def accumulated_reward(self) -> NDArray[np.float64]:
+        """The discounted return of each environment's present episode; can be set.
+
+        A copy, ``float64`` ``[num_envs]``. In the step that ends an episode it is 0 again.
+        """
+        return self._normalizer.state()[3]
+
+    @accumulated_reward.setter
+    def accumulated_reward(self, returns: Any) -> None:
+        array = np.array(returns, np.float64)
+        if array.shape != (self.num_envs,):
+            raise ValueError(
+                f"`accumulated_reward` must have the shape ({self.num_envs},), got {array.shape}"
+            )
+        self._normalizer.set_state(*self._normalizer.state()[:3], array)
 
     @property
     def return_rms(self) -> RunningMoments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,13 +73,12 @@ class TransformObservation(ObservationWrapper):
         keys: Sequence[str] | None = None,
     ) -> None:
         super().__init__(env)
-        if not callable(func):
-            raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
+        self._held = held = SimpleNamespace(func=None)
         self.func = func
         rows = rows_of_batch(env)
         given = observation_space, single_observation_space
         if keys is None:
-            self._convert_parts(None, lambda space: _checked(func, *given, space, rows))
+            self._convert_parts(None, lambda space: _checked(held, *given, space, rows))
             return
         parts = list(Parts(self._space_before, keys).spaces)
         names = "observation_space", "single_observation_space"
@@ -87,9 +87,21 @@ class TransformObservation(ObservationWrapper):
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
             batched, single = next(by_part)
-            return _checked(func, batched, single, space, rows)
+            return _checked(held, batched, single, space, rows)
 
         self._convert_parts(keys, convert)
+
+    @property
+    def func(self) -> Callable[[Any], Any]:
+        """The function; can be set to another one, with results of the same space."""
+        func: Callable[[Any], Any] = self._held.func
+        return func
+
+    @func.setter
+    def func(self, func: Callable[[Any], Any]) -> None:
+        if not callable(func):
+            raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
+        self._held.func = func
 
 
 def _of_parts(name: str, spaces: Any, keys: list[str]) -> list[Any]:
@@ -102,14 +114,14 @@ def _of_parts(name: str, spaces: Any, keys: list[str]) -> list[Any]:
 
 
 def _checked(
-    func: Callable[[Any], Any], batched: Any, single: Any, before: Space[Any], rows: int
+    held: SimpleNamespace, batched: Any, single: Any, before: Space[Any], rows: int
 ) -> tuple[Space[Any], Callable[[Any], Any]]:
-    """The new space, and the function with a check of its results."""
+    """The new space, and the function that is held, with a check of its results."""
     after = single_space("observation_space", batched, single, before, rows)
     fit = Fit("observations", after)
 
     def observe(observations: Any) -> Any:
-        result = func(observations)
+        result = held.func(observations)
         fit.check(result, nested.count(before, observations))
         return result
 

@@ -30,7 +30,15 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import FAILED, RESET, SHOWN, ActionBatch, Batch, refuse_transformed
+from cartwheel.wrappers.batch import (
+    FAILED,
+    RESET,
+    SHOWN,
+    ActionBatch,
+    Batch,
+    final_names_of,
+    refuse_transformed,
+)
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -89,6 +97,7 @@ class Source:
         self._calls = None if self.steps_rows else Calls(envs)
         self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
+        self._final_names = final_names_of(envs, self.autoreset_mode)
         self.rows_per_env: int | None = getattr(envs.unwrapped, "rows_per_env", None)
         of_agents: Any = None if self.rows_per_env is None else envs.unwrapped
         self.absent: float = 0.0 if of_agents is None else of_agents.absent
@@ -109,6 +118,9 @@ class Source:
             self._pool = innermost._pool
             self._read_dropped(ignores=True)
             innermost._sources.add(self)
+            self._note_over(self.rows_over())
+            if self.pool_state().begun:
+                self._unseen.begin_late()
 
     def ahead(self, env_index: Any) -> ActionBatch:
         """Returns the rows that are about to be stepped, for wrappers that change actions."""
@@ -267,11 +279,7 @@ class Source:
         self._read_dropped(ignores=True)
         self._beginnings.forget_next(numbers.tolist())
         kinds = self._kinds.reset(numbers, None)
-        over = np.intersect1d(numbers, self.rows_over())
-        if len(over) and self.autoreset_mode == AutoresetMode.DISABLED:
-            self._end(over)
-        elif len(over):
-            self._kinds.send_reset(over)  # the next step resets them
+        self._note_over(np.intersect1d(numbers, self.rows_over()))
         batch = Batch(numbers, kinds, observations, None, None, None, infos)
         batch.is_restored = True
         self._unseen.forget(numbers)
@@ -410,6 +418,13 @@ class Source:
     def _end(self, rows: NDArray[np.int64]) -> None:
         """The episodes of these rows are over."""
         self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
+
+    def _note_over(self, rows: NDArray[np.int64]) -> None:
+        """The episodes of these rows are over already, although no step has told so."""
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            self._end(rows)
+        else:
+            self._kinds.send_reset(rows)  # the next step resets them
 
     def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
         """Results were lost that the kinds of rows include."""
@@ -570,6 +585,7 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        batch.final_names = self._final_names
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,15 @@ class RecordMetrics(_ReportsEpisodes):
         pairs = zip(names, values, strict=True)
         return {name: value for name, value in pairs if self._is_shown(name)}
 
+    def _blank_report(self, size: int) -> dict[str, Any]:
+        """Returns the infos of a step in which so many rows only reset."""
+        dtypes: dict[str, Any] = {"return": np.float64, "episode_len": np.int64}
+        dtypes |= {"reward": np.float64, **dict.fromkeys((*_SUCCESSES, *_FAILURES), np.bool_)}
+        values = {
+            name: np.zeros(size, dtype) for name, dtype in dtypes.items() if self._is_shown(name)
+        }
+        return {self._stats_key: values, self._mask_key: np.zeros(size, np.bool_)}
+
     def _is_shown(self, name: str) -> bool:
         success, fail = self._episodes.shown
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
@@ -290,9 +300,9 @@ class _EpisodesOfObjectives:
         _, lengths, seconds = recent[0]
         return list(returns), lengths, seconds
 
-    def running(self) -> tuple[Any, Any]:
+    def running(self) -> tuple[Any, Any, Any]:
         running = [episodes.running() for episodes in self._each]
-        return np.stack([returns for returns, _ in running], axis=-1), running[0][1]
+        return np.stack([returns for returns, *_ in running], axis=-1), *running[0][1:]
 
     def state(self) -> dict[str, Any]:
         states = [episodes.state() for episodes in self._each]
@@ -362,6 +372,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
         space = reward_space_of(env)
+        self._made = time.perf_counter()
         #: The shape of a reward.
         self._shape: tuple[int, ...] = () if space is None else space.shape
         self._episodes: TimedEpisodes | _EpisodesOfObjectives
@@ -430,6 +441,15 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         With a ``reward_space`` of shape ``(k,)`` the sums are ``[num_envs, k]``.
         """
         return self._episodes.running()[0]
+
+    @property
+    def episode_start_times(self) -> NDArray[np.float64]:
+        """When each environment's present episode began, by ``time.perf_counter``, ``[num_envs]``.
+
+        Before the first reset it is when this wrapper was made.
+        """
+        begun: NDArray[np.float64] = self._episodes.running()[2]
+        return self._made + begun
 
     @property
     def episode_lengths(self) -> NDArray[np.int64]:

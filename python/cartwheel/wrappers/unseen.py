@@ -94,6 +94,11 @@ class Unseen:
         self.number += 1
         self.last[rows] = self.number
 
+    def begin_late(self) -> None:
+        """The rows were stepped or reset before: no wrapper has seen what they show."""
+        self._what[:] = _SKIPPED
+        self.flag.is_set = True
+
     def begun(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the present observation of rows is the first of an episode, and was lost."""
         return self._what[rows] == _BEGUN

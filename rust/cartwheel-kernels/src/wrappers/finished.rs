@@ -73,8 +73,17 @@ impl Archive {
         self.next_id += 1;
         if self.waiting.len() == self.max_waiting {
             self.drop_oldest();
+        } else if self.waiting.len() == self.waiting.capacity() {
+            self.reserve();
         }
         self.waiting.push_back(episode);
+    }
+
+    /// Reserves memory for all that may wait. Pages that are never written cost nothing, and a list that
+    /// grows step by step is copied to new pages again and again. It still grows if there is no memory.
+    #[cold]
+    fn reserve(&mut self) {
+        _ = self.waiting.try_reserve_exact(self.max_waiting - self.waiting.len());
     }
 
     /// Drops the episode that has waited longest; the window may have it still.
@@ -106,8 +115,9 @@ impl Archive {
 
     /// Takes all episodes that wait; and how many were dropped before them. The last of them has the
     /// number before the next one, see [`counts`](Self::counts).
-    pub fn take(&mut self) -> (VecDeque<Finished>, usize) {
-        let waiting = std::mem::take(&mut self.waiting);
+    pub fn take(&mut self) -> (Vec<Finished>, usize) {
+        let waiting: Vec<_> = self.waiting.iter().copied().collect();
+        self.waiting.clear(); // its memory is used again
         self.earlier.extend(waiting.iter().skip(waiting.len().saturating_sub(self.window)));
         self.forget();
         (waiting, std::mem::take(&mut self.dropped))

@@ -280,8 +280,9 @@ fn interleave<B: Slot<u8>, const BYTES: usize, const DEPTH: usize>(
 ) {
     let (stacks, _) = stacks.as_chunks_mut::<DEPTH>();
     let planes = planes.map(|plane| &plane[..stacks.len()]);
-    for (env, stack) in stacks.iter_mut().enumerate() {
-        for (room, plane) in stack.iter_mut().zip(planes) {
+    // Not an iterator of stacks, with which the check of `env` would stay.
+    for env in 0..stacks.len() {
+        for (room, plane) in stacks[env].iter_mut().zip(planes) {
             write(&plane[env], room);
         }
     }

@@ -18,7 +18,8 @@ pub struct ObservationNormalizer {
     /// In `NEXT_STEP` a batch is one update; otherwise stepped rows are the first, and reset rows
     /// the second.
     is_one_update: bool,
-    epsilon: f64,
+    /// The number that is added to the variances.
+    pub epsilon: f64,
     /// Of everything seen while `updates` was true.
     pub moments: Moments,
     /// The last observation of each environment.
@@ -99,14 +100,20 @@ impl ObservationNormalizer {
             if places.kinds()[place] == FAILED {
                 room.copy_from_slice(&self.shown[row(places.row(place))]);
             } else {
-                normalize(&finals[row(number)], &self.moments.mean, &self.scale, room);
+                normalize(&finals[row(number)], &self.moments.mean, &self.scale, &Unlimited, room);
             }
         }
         let mut walk = ends.walk();
         for (place, &kind) in places.kinds().iter().enumerate() {
             if !walk.at(place) && counted(kind) {
                 let room = &mut self.shown[row(places.row(place))];
-                normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
+                normalize(
+                    &observations[row(place)],
+                    &self.moments.mean,
+                    &self.scale,
+                    &Unlimited,
+                    room,
+                );
             }
         }
         if self.later.is_empty() {
@@ -119,7 +126,7 @@ impl ObservationNormalizer {
         self.merge(gathered);
         for &place in &self.later {
             let room = &mut self.shown[row(places.row(place))];
-            normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
+            normalize(&observations[row(place)], &self.moments.mean, &self.scale, &Unlimited, room);
         }
     }
 
@@ -131,8 +138,8 @@ impl ObservationNormalizer {
     }
 
     /// Counts the observations of a batch that [`counts_all`](Self::counts_all), and writes the bytes
-    /// of the results, all of `out`. `shown` stays: it is behind until [`show`](Self::show), which
-    /// needs the copy of the observations.
+    /// of the results, within `limit` if there is one, all of `out`. `shown` stays: it is behind until
+    /// [`show`](Self::show), which needs the copy of the observations.
     ///
     /// # Panics
     ///
@@ -141,6 +148,7 @@ impl ObservationNormalizer {
         &mut self,
         observations: &[T],
         copy: &mut [T],
+        limit: Option<f32>,
         out: &mut [B],
     ) {
         assert_eq!(observations.len(), self.shown.len(), "observations");
@@ -154,7 +162,11 @@ impl ObservationNormalizer {
             copy.copy_from_slice(observations);
         }
         self.scale();
-        normalize(copy, &self.moments.mean, &self.scale, out.as_chunks_mut().0);
+        let (mean, scale, out) = (&self.moments.mean, &self.scale, out.as_chunks_mut().0);
+        match limit {
+            None => normalize(copy, mean, scale, &Unlimited, out),
+            Some(limit) => normalize(copy, mean, scale, &Within(limit), out),
+        }
     }
 
     /// Writes `shown` of the observations of the last batch, which went through
@@ -166,8 +178,13 @@ impl ObservationNormalizer {
     pub fn show<T: Copy + Into<f64>>(&mut self, observations: &[T]) {
         assert_eq!(observations.len(), self.shown.len(), "observations");
         if !observations.is_empty() {
-            normalize(observations, &self.moments.mean, &self.scale, &mut self.shown);
+            normalize(observations, &self.moments.mean, &self.scale, &Unlimited, &mut self.shown);
         }
+    }
+
+    /// The last observation of each environment, within a limit.
+    pub fn shown_within(&self, limit: f32) -> Vec<f32> {
+        self.shown.iter().map(|&shown| Within(limit).of(shown)).collect()
     }
 
     fn merge<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
@@ -210,35 +227,71 @@ impl<B: Slot<u8>> Room for [B; size_of::<f32>()] {
     }
 }
 
-/// Writes `(number - mean) * scale`, for rows that lie one after the other.
-fn normalize<T: Copy + Into<f64>, R: Room>(rows: &[T], mean: &[f64], scale: &[f64], out: &mut [R]) {
-    if rows.len() == mean.len() {
-        Normalized { rows, mean, scale, out }.run(); // one row: the look at the processor takes longer
-    } else {
-        simd::run(Normalized { rows, mean, scale, out });
+/// Limits of results.
+trait Limits {
+    /// The result, or the limit that it is beyond.
+    fn of(&self, result: f32) -> f32;
+}
+
+/// None.
+struct Unlimited;
+
+impl Limits for Unlimited {
+    #[inline(always)]
+    fn of(&self, result: f32) -> f32 {
+        result
     }
 }
 
-struct Normalized<'a, T, R> {
+/// This number, and its negative. NaN stays.
+struct Within(f32);
+
+impl Limits for Within {
+    #[inline(always)]
+    fn of(&self, result: f32) -> f32 {
+        let above = if result < -self.0 { -self.0 } else { result };
+        if above > self.0 { self.0 } else { above }
+    }
+}
+
+/// Writes `(number - mean) * scale`, for rows that lie one after the other.
+fn normalize<T: Copy + Into<f64>, L: Limits, R: Room>(
+    rows: &[T],
+    mean: &[f64],
+    scale: &[f64],
+    limits: &L,
+    out: &mut [R],
+) {
+    let normalized = Normalized { rows, mean, scale, limits, out };
+    if rows.len() == mean.len() {
+        normalized.run(); // one row: the look at the processor takes longer
+    } else {
+        simd::run(normalized);
+    }
+}
+
+struct Normalized<'a, T, L, R> {
     rows: &'a [T],
     mean: &'a [f64],
     scale: &'a [f64],
+    limits: &'a L,
     out: &'a mut [R],
 }
 
-impl<T: Copy + Into<f64>, R: Room> Loops for Normalized<'_, T, R> {
+impl<T: Copy + Into<f64>, L: Limits, R: Room> Loops for Normalized<'_, T, L, R> {
     #[inline(always)]
     fn run(self) {
-        let Self { rows, mean, scale, out } = self;
+        let Self { rows, mean, scale, limits, out } = self;
         let columns = mean.len();
         if TILE.is_multiple_of(columns) && rows.len() > columns {
             let mean: [f64; TILE] = std::array::from_fn(|lane| mean[lane % columns]);
             let scale: [f64; TILE] = std::array::from_fn(|lane| scale[lane % columns]);
             let ((tiles, rest), (rooms, others)) = (rows.as_chunks(), out.as_chunks_mut());
             for (tile, room) in tiles.iter().zip(rooms) {
-                write::<T, R>(tile as &[T; TILE], &mean, &scale, room as &mut [R; TILE]);
+                let (tile, room): (&[T; TILE], &mut [R; TILE]) = (tile, room);
+                write::<T, L, R>(tile, &mean, &scale, limits, room);
             }
-            write(rest, &mean, &scale, others);
+            write(rest, &mean, &scale, limits, others);
             return;
         }
         let count = if rows.len() > columns { 2 * TILE / columns } else { 0 };
@@ -247,7 +300,7 @@ impl<T: Copy + Into<f64>, R: Room> Loops for Normalized<'_, T, R> {
         let [mean, scale] =
             if are_short { [&repeated[0][..], &repeated[1]] } else { [mean, scale] };
         for (rows, out) in rows.chunks(mean.len()).zip(out.chunks_mut(mean.len())) {
-            write(rows, mean, scale, out);
+            write(rows, mean, scale, limits, out);
         }
     }
 }
@@ -255,9 +308,15 @@ impl<T: Copy + Into<f64>, R: Room> Loops for Normalized<'_, T, R> {
 /// Normalizes numbers that have a mean and a scale each.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
-fn write<T: Copy + Into<f64>, R: Room>(numbers: &[T], mean: &[f64], scale: &[f64], out: &mut [R]) {
+fn write<T: Copy + Into<f64>, L: Limits, R: Room>(
+    numbers: &[T],
+    mean: &[f64],
+    scale: &[f64],
+    limits: &L,
+    out: &mut [R],
+) {
     for (((&number, mean), scale), room) in numbers.iter().zip(mean).zip(scale).zip(out) {
-        room.put(((number.into() - mean) * scale) as f32);
+        room.put(limits.of(((number.into() - mean) * scale) as f32));
     }
 }
 
@@ -286,11 +345,18 @@ mod tests {
         other.normalize(places, observations, ended, &[], &mut [], &mut Vec::new());
         let mut bytes = vec![0; size_of_val(&to.shown[..])];
         let mut copy = vec![-1.0; observations.len()];
-        to.normalize_all(observations, &mut copy, &mut bytes);
+        let numbers = |bytes: &[u8]| -> Vec<f32> {
+            bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect()
+        };
+        let (mut limited, mut clipped) = (to.clone(), bytes.clone());
+        limited.normalize_all(observations, &mut copy, Some(0.75), &mut clipped);
+        to.normalize_all(observations, &mut copy, None, &mut bytes);
         assert_eq!(copy, observations);
         to.show(observations);
-        let written = bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
-        assert!(written.eq(to.shown.iter().copied()), "results are those that are shown");
+        assert_eq!(numbers(&bytes), to.shown, "results are those that are shown");
+        let nearest: Vec<f32> = to.shown.iter().map(|shown| shown.clamp(-0.75, 0.75)).collect();
+        assert_eq!((numbers(&clipped), &limited.moments), (nearest.clone(), &to.moments));
+        assert_eq!(to.shown_within(0.75), nearest);
         assert_eq!((&to.shown, &to.moments), (&other.shown, &other.moments), "of both ways");
         finals
     }

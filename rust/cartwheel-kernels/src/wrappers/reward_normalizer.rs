@@ -12,8 +12,10 @@ const TILE: usize = 64;
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.
 #[derive(Debug, Clone)]
 pub struct RewardNormalizer {
-    gamma: f64,
-    epsilon: f64,
+    /// The discount.
+    pub gamma: f64,
+    /// The number that is added to the variance.
+    pub epsilon: f64,
     /// Of the discounted returns, one number for each transition while `updates` was true.
     pub moments: Moments,
     /// The discounted return of each environment.

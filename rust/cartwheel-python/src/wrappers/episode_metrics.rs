@@ -143,11 +143,11 @@ impl PyEpisodeMetrics {
     }
 
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let (next_id, (mut episodes, dropped)) = {
+        let (next_id, (episodes, dropped)) = {
             let archive = &mut self.counted.lock(py).metrics.archive;
             (archive.counts().0, archive.take())
         };
-        Ok((columns(py, episodes.make_contiguous(), next_id)?, dropped))
+        Ok((columns(py, &episodes, next_id)?, dropped))
     }
 
     fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {

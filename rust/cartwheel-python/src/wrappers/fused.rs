@@ -58,7 +58,7 @@ enum Kernel {
     /// Rewards within limits.
     Clip(f64, f64),
     NormalizeRewards(Py<PyRewardNormalizer>, Option<f64>),
-    NormalizeObservations(Py<PyObservationNormalizer>),
+    NormalizeObservations(Py<PyObservationNormalizer>, Option<f32>),
     Stack(Py<PyFrameStack>),
     /// Infos of episodes that ended, with the keys of the values and of the mask.
     Episodes(Py<PyTimedEpisodes>, [Py<PyString>; 2]),
@@ -84,7 +84,9 @@ impl Kernel {
             "reward" => Self::Reward(at(0)?.unbind()),
             "clip" => Self::Clip(at(0)?.extract()?, at(1)?.extract()?),
             "normalize_rewards" => Self::NormalizeRewards(at(0)?.extract()?, at(1)?.extract()?),
-            "normalize_observations" => Self::NormalizeObservations(at(0)?.extract()?),
+            "normalize_observations" => {
+                Self::NormalizeObservations(at(0)?.extract()?, at(1)?.extract()?)
+            }
             "stack" => Self::Stack(at(0)?.extract()?),
             "episodes" => Self::Episodes(at(0)?.extract()?, keys()?),
             "metrics" => Self::Metrics(at(0)?.extract()?, keys()?),
@@ -337,9 +339,10 @@ impl<'py> Batch<'_, 'py> {
                 }
                 self.set_rewards(Rewards::New(rewards));
             }
-            Kernel::NormalizeObservations(normalizer) => {
+            Kernel::NormalizeObservations(normalizer, limit) => {
                 let (normalizer, given) = (normalizer.get(), &self.observations);
-                let shown = normalizer.normalized(py, self.places(), given, None, blocks)?;
+                let shown =
+                    normalizer.normalized(py, self.places(), given, None, *limit, blocks)?;
                 self.observations = shown.0;
                 self.has_changed = true;
             }

@@ -97,6 +97,7 @@ impl PyObservationNormalizer {
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
+        limit: Option<f32>,
         blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
@@ -111,7 +112,9 @@ impl PyObservationNormalizer {
                     &mut *self.state.lock(py);
                 let (given, Scratch { observations, .. }) = (given.cells(), T::scratch(scratches));
                 observations.resize(given.len(), T::default());
-                with_standard_floats(|| normalizer.normalize_all(given, observations, buffer));
+                with_standard_floats(|| {
+                    normalizer.normalize_all(given, observations, limit, buffer);
+                });
                 *behind = Some(T::DTYPE);
             };
             // SAFETY: `normalize_all` writes every byte (invariant 1).
@@ -138,7 +141,9 @@ impl PyObservationNormalizer {
             from_numbers(py, ends.num_finals(), &self.shape, out)?
         };
         let Some(rows) = places.rows() else {
-            return Ok((from_numbers(py, count, &self.shape, &normalizer.shown)?, last));
+            let clipped = limit.map(|limit| normalizer.shown_within(limit));
+            let shown = clipped.as_ref().unwrap_or(&normalizer.shown);
+            return Ok((from_numbers(py, count, &self.shape, shown)?, last));
         };
         out.clear();
         for row in rows {
@@ -150,13 +155,15 @@ impl PyObservationNormalizer {
 }
 
 impl PyObservationNormalizer {
-    /// The normalized observations of a batch, and the final ones.
+    /// The normalized observations of a batch, and the final ones. Of a batch of all rows, the first are
+    /// within the limit, if there is one.
     pub(super) fn normalized<'py>(
         &self,
         py: Python<'py>,
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
+        limit: Option<f32>,
         blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let observations = as_array(observations)?;
@@ -165,9 +172,9 @@ impl PyObservationNormalizer {
         if dtype::is(&found, f32::DTYPE)
             || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
         {
-            self.normalize_as::<f32>(py, places, any, ended, blocks)
+            self.normalize_as::<f32>(py, places, any, ended, limit, blocks)
         } else {
-            self.normalize_as::<f64>(py, places, any, ended, blocks)
+            self.normalize_as::<f64>(py, places, any, ended, limit, blocks)
         }
     }
 }
@@ -194,6 +201,16 @@ impl PyObservationNormalizer {
     }
 
     #[getter]
+    fn epsilon(&self, py: Python<'_>) -> f64 {
+        self.state.lock(py).normalizer.epsilon
+    }
+
+    #[setter]
+    fn set_epsilon(&self, py: Python<'_>, epsilon: f64) {
+        self.state.lock(py).normalizer.epsilon = epsilon;
+    }
+
+    #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
         self.state.lock(py).normalizer.updates
     }
@@ -215,7 +232,7 @@ impl PyObservationNormalizer {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let mut kinds = Vec::new();
         let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
-        self.normalized(py, places, observations, ended.as_ref(), blocks)
+        self.normalized(py, places, observations, ended.as_ref(), None, blocks)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

@@ -53,6 +53,26 @@ impl PyRewardNormalizer {
     }
 
     #[getter]
+    fn gamma(&self, py: Python<'_>) -> f64 {
+        self.state.lock(py).normalizer.gamma
+    }
+
+    #[setter]
+    fn set_gamma(&self, py: Python<'_>, gamma: f64) {
+        self.state.lock(py).normalizer.gamma = gamma;
+    }
+
+    #[getter]
+    fn epsilon(&self, py: Python<'_>) -> f64 {
+        self.state.lock(py).normalizer.epsilon
+    }
+
+    #[setter]
+    fn set_epsilon(&self, py: Python<'_>, epsilon: f64) {
+        self.state.lock(py).normalizer.epsilon = epsilon;
+    }
+
+    #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
         self.state.lock(py).normalizer.updates
     }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
+use super::places::{EightBytes, PlaceColumns, Received, StepArrays, StepColumns};
 use super::state::{entry, flags, put, put_flags};
 use crate::array::{Block, Blocks, from_numbers};
 use crate::known::intern;
@@ -117,12 +117,19 @@ impl PyTimedEpisodes {
         ])
     }
 
-    fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn running<'py>(&self, py: Python<'py>) -> PyResult<Running<'py>> {
         let counted = self.counted.lock(py);
-        let running = &counted.episodes.running;
-        let (returns, lengths) = (running.returns(), running.lengths().collect::<Vec<_>>());
-        let returns = from_numbers(py, self.num_envs, &[], returns)?;
-        Ok((returns, from_numbers(py, self.num_envs, &[], &lengths)?))
+        let TimedEpisodes { running, begun, .. } = &counted.episodes;
+        let present = running.stale().iter().map(|&stale| stale == 0);
+        let returns = running.returns().iter().zip(present.clone());
+        let returns: Vec<_> = returns.map(|(&total, is)| if is { total } else { 0.0 }).collect();
+        let lengths = running.lengths().zip(present);
+        let lengths: Vec<_> = lengths.map(|(length, is)| if is { length } else { 0 }).collect();
+        Ok((
+            from_numbers(py, self.num_envs, &[], &returns)?,
+            from_numbers(py, self.num_envs, &[], &lengths)?,
+            from_numbers(py, self.num_envs, &[], begun)?,
+        ))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -151,8 +158,27 @@ impl PyTimedEpisodes {
     }
 }
 
+/// Returns, lengths and beginnings.
+type Running<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
 /// Values by name, and their mask.
 pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+
+/// A number of each episode at its place, and zeros elsewhere.
+fn numbers_of<'py, T: EightBytes>(
+    py: Python<'py>,
+    block: &Block,
+    ended: &[(usize, Timed)],
+    places: usize,
+    number: impl Fn(&Timed) -> T,
+) -> PyResult<Bound<'py, PyAny>> {
+    block.filled(py, T::DTYPE, places, &[], |buffer| {
+        let buffer = buffer.as_chunks_mut().0;
+        for (place, episode) in ended {
+            buffer[*place] = number(episode).bytes();
+        }
+    })
+}
 
 /// The arrays of a step that ended episodes, with zeros elsewhere.
 fn report<'py>(
@@ -163,20 +189,12 @@ fn report<'py>(
 ) -> PyResult<Report<'py>> {
     let numbers = Block::space(places * size_of::<f64>());
     let block = blocks.next(py, 3 * numbers + Block::space(places))?;
-    let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
-        block.filled(py, dtype, places, &[], |buffer| {
-            let buffer = buffer.as_chunks_mut().0;
-            for (place, episode) in ended {
-                buffer[*place] = number(episode);
-            }
-        })
-    };
     let values = PyDict::new(py);
-    let returns = sparse(DType::F64, &|episode| episode.total.to_ne_bytes())?;
+    let returns = numbers_of(py, block, ended, places, |episode| episode.total)?;
     values.set_item(intern!(py, "r"), returns)?;
-    let lengths = sparse(DType::I64, &|episode| episode.length.to_ne_bytes())?;
+    let lengths = numbers_of(py, block, ended, places, |episode| episode.length)?;
     values.set_item(intern!(py, "l"), lengths)?;
-    let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
+    let seconds = numbers_of(py, block, ended, places, |episode| episode.seconds)?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = block.filled(py, DType::Bool, places, &[], |buffer| {
         for (place, _) in ended {
