@@ -13,6 +13,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Python compiles what is imported, a tenth of the packages, and keeps it.
+export PIP_COMPILE := 0
 # maturin sets it; without it, cargo and maturin would build PyO3 in turn.
 export PYO3_BUILD_EXTENSION_MODULE := 1
 # Without bytecode, each process of the tests would compile every package that it imports.
@@ -32,6 +34,8 @@ SITE = "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')"
 # The module that tests and lints import: of a release build if there is one, else of a quicker build.
 MODULE = $(VENV)/$(if $(wildcard $(VENV)/.built),.built,.developed)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+# The engine has tests with other features.
+CRATES := --workspace --exclude abi-header --exclude cartwheel-engine
 # $(call targets,FILES): the documented targets of makefiles.
 targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\t')" read -r target text; do \
 	printf '  make %-15s %s\n' "$$target" "$$text"; done
@@ -62,20 +66,25 @@ demo: build ## run the examples, then a short benchmark of this machine
 
 test: ## run what one runs before a commit: lints, types, and the tests of Rust and Python
 	@echo '==> Python tests, lints, types and Rust tests, four at a time; each prints when it has ended'
-	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-python lint test-rust
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target \
+		FIRST='$(if $(wildcard $(VENV)/.built),,target/debug/.compiled)' test-python lint test-rust
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-merge` runs what gates a merge'
+
+# `make test` builds the module first, for pytest takes longest. A cargo that waits for that one would keep one of the four
+# jobs, with which that one compiles several crates at a time.
+lint-rust loom-briefly: | $(FIRST)
 
 # The crates are as in the module and built once for both, but for the engine: its failpoints would be in all of them.
 # The binding has no tests. It is named so that the crates of others have the features that they have in the module.
 test-rust: loom-briefly setup ## run the tests of the crates, with injected faults, and under loom with one preemption
 	@echo '==> cargo test'
-	@cargo test --locked --profile dev --workspace --exclude abi-header --exclude cartwheel-engine
+	@cargo test --locked --profile dev $(CRATES)
 	@echo '==> cargo test, the engine with failpoints'
 	@cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
 
-# It needs nothing of $(VENV), so it builds while that is made. Few interleavings: optimizing takes longer.
+# Few interleavings: optimizing takes longer.
 loom-briefly:
-	@CARGO_PROFILE_LOOM_OPT_LEVEL=0 $(MAKE) --no-print-directory loom PREEMPTIONS=1
+	@$(MAKE) --no-print-directory loom PREEMPTIONS=1 LOOM_PROFILE=test
 
 test-python: $(MODULE) ## run the Python tests, with each value of each parameter; threads and processes take turns
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
@@ -196,11 +205,11 @@ $(VENV)/.packages: $(VENV)/.maturin pyproject.toml constraints.txt
 	@echo '$(CURDIR)/python' > $(SITE)/cartwheel.pth
 	@touch $@
 
-# The first build of `make test`, while packages are installed: its longest stage, pytest, waits for this one. The
-# crate cartwheel is named so that it has all its features, as in the tests of the crates.
+# The first build of `make test`, while packages are installed: its longest stage, pytest, waits for this one. The module
+# itself is one crate, which one processor compiles at last; the other one compiles the tests of `make test-rust` then.
 target/debug/.compiled: $(VENV)/.maturin $(RUST_SOURCES) $(shell find tests/native/plugins/rust -name '*.rs' -o -name Cargo.toml)
-	@echo '==> cargo build, the module and the plugin of the tests'
-	@cargo build --locked --quiet -p cartwheel-python -p test-plugin -p cartwheel
+	@echo '==> cargo build, the module, the plugin of the tests, and the tests of the crates'
+	@cargo build --locked --quiet $(CRATES) --lib --tests --examples
 	@touch $@
 
 $(VENV)/.developed: target/debug/.compiled $(VENV)/.packages

@@ -2,18 +2,23 @@
 
 The other options are pytest's. Tests fork thousands of processes, and a fork takes longer the more
 memory and libraries its parent has: three times as long after every test has been collected. So
-each process collects a few files, and a new process runs the next ones.
+each process collects a few files, and a new process runs the next ones. They are forked from this
+one, which has imported what all of them need.
 """
 
 import argparse
 import collections
 import contextlib
+import importlib
+import os
 import re
-import subprocess
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 #: The source code of the tests of one process, in bytes.
@@ -28,6 +33,10 @@ COUNT = re.compile(rf"(\d+) ({'|'.join(COUNTED)})")
 SUMMARY = re.compile(rf"(\d+ ({'|'.join(COUNTED)})s?(, )?)+ in \d.*\n?")
 #: What pytest says of failures: what was wrong, and which tests they were.
 FAILURE = re.compile(r"(E  |FAILED |ERROR ).*\n?")
+#: What `tests/conftest.py` imports, but for what pytest itself must be the first to import.
+IMPORTED = ("numpy", "gymnasium", "cartwheel")
+#: Seconds for a process that was interrupted to end.
+PATIENCE_S = 60
 #: What pytest returns for wrong options, and if a process has none of the tests that they choose.
 USAGE_ERROR, NO_TESTS = 4, 5
 
@@ -60,11 +69,18 @@ def show(files, output):
     return counts, [line for line in lines if FAILURE.fullmatch(line)]
 
 
+def ended(pid):
+    """The exit code of a process, or ``None`` as long as it runs."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
 def run(groups, processes, options):
     """Runs the groups, prints what pytest prints, and returns its status, or that of a failure."""
     # Each process would write its own failures where `--last-failed` looks for those of all.
     without = ("-p", "no:lfplugin", "-p", "no:nfplugin")
-    command = [sys.executable, "-m", "pytest", "-q", *without, *options]
+    for name in IMPORTED:
+        importlib.import_module(name)
     waiting, running = collections.deque(groups), {}
     statuses, total, failures, start = set(), collections.Counter(), [], time.monotonic()
     try:
@@ -72,24 +88,33 @@ def run(groups, processes, options):
             while waiting and len(running) < processes:
                 files = waiting.popleft()
                 output = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - by `show`
-                process = subprocess.Popen(
-                    [*command, *files], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
-                )
-                running[process] = (files, output)
+                pid = os.fork()
+                if pid == 0:
+                    running.clear()  # of which this one is not the parent
+                    os.chdir(ROOT)
+                    with output:
+                        for number in (1, 2):
+                            os.dup2(output.fileno(), number)
+                    sys.exit(pytest.main(["-q", *without, *options, *files]))
+                running[pid] = (files, output)
             time.sleep(0.05)
-            for process in [process for process in running if process.poll() is not None]:
-                statuses.add(process.returncode)
-                counts, lines = show(*running.pop(process))
-                total += counts
-                failures += lines
+            codes = {pid: ended(pid) for pid in running}
+            for pid, code in codes.items():
+                if code is not None:
+                    statuses.add(code)
+                    counts, lines = show(*running.pop(pid))
+                    total += counts
+                    failures += lines
             stops = {"-x", "--exitfirst"}.intersection(options) or USAGE_ERROR in statuses
             if stops and statuses - {0, NO_TESTS}:
                 waiting.clear()
     finally:  # Ctrl-C reaches each process, which then ends by itself and says where it was
-        for process, (files, output) in running.items():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=60)
-            process.kill()
+        deadline = time.monotonic() + PATIENCE_S
+        for pid, (files, output) in running.items():
+            while ended(pid) is None:
+                if time.monotonic() > deadline:
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(0.05)
             show(files, output)
     if failures:  # once more, since a record of a long output may have only its last lines
         print("==> failures\n", *failures, sep="")

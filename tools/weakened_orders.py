@@ -86,12 +86,16 @@ def noticed_by(order: Order) -> str | None:
 
 def _failing_test() -> str | None:
     command = ["cargo", "test", "-p", "cartwheel-engine", *LOOM]
-    flags = "--cfg loom --cap-lints warn"
+    variables = {
+        "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "tests/rustc-under-loom"),
+        "RUSTFLAGS": "--cap-lints warn",
+        "CARGO_TARGET_DIR": str(COPY / "target"),
+    }
     try:
         ended = subprocess.run(
             command,
             cwd=COPY,
-            env={**os.environ, "RUSTFLAGS": flags, "CARGO_TARGET_DIR": str(COPY / "target")},
+            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             timeout=LIMIT,

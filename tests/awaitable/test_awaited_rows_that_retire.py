@@ -1,51 +1,16 @@
 """The process of an awaited row is replaced after its episodes, and the row goes on."""
-# ruff: noqa: ARG002 (signatures are Gymnasium's)
 
 import asyncio
-import os
-import sys
 from functools import partial
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import cartwheel
-from cartwheel.workers.retirement import memory_of_this_process
-from tests.support.sessions import Notebook, opened
+from tests.support.sessions import ClosesItsStreams, Leaks, Notebook, opened
 
 MB = 10**6
-
-
-class Leaks(gym.Env):
-    """Keeps so many bytes more with each episode, which ends with its second step."""
-
-    observation_space = Box(0, 1, (1,), np.float64)
-    action_space = Discrete(2)
-
-    def __init__(self, leak=0, log=None):
-        self.kept = []
-        self.leak, self.log = leak, log
-        self.steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.kept.append(np.ones(self.leak, np.uint8))
-        self.steps = 0
-        memory = memory_of_this_process()
-        info = {"pid": os.getpid(), "episode": len(self.kept), "memory": memory}
-        return self.np_random.random(1), info
-
-    def step(self, action):
-        self.steps += 1
-        return np.zeros(1), 1.0, self.steps == 2, False, {"pid": os.getpid()}
-
-    def close(self):
-        if self.log is not None:
-            with self.log.open("a", encoding="utf-8") as file:
-                file.write(f"{os.getpid()}\n")
 
 
 async def episode(envs, row, **keywords):
@@ -91,15 +56,6 @@ def test_the_memory_of_rows_that_leak_stays_bounded():
     )
     assert 2 <= sum("restarted" in info for _, info, _ in by_memory) < 9
     assert max(info["memory"] for _, info, _ in by_memory) < base + 5.5 * leak
-
-
-class ClosesItsStreams(Leaks):
-    """Closes the streams of its process, and then exits."""
-
-    def close(self):
-        sys.stdout.close()
-        sys.stderr.close()
-        sys.exit("bye")
 
 
 def test_an_environment_may_close_its_streams_and_exit():

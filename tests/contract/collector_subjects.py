@@ -23,6 +23,7 @@ class CollectorSubject:
         executor: Of the environments, if an event needs no other one.
         wrap: Wraps a vector environment; it is given the mode, too.
         inside: The mode of the environments, if it is another one.
+        is_like_another: Whether it is another one here with or without wrappers.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CollectorSubject:
     executor: str = "inline"
     wrap: Any = None
     inside: Any = None
+    is_like_another: bool = False
 
     def __str__(self):
         return self.name
@@ -46,7 +48,7 @@ def copied(envs, _mode):
 
 SUBJECTS = [
     CollectorSubject("lockstep"),
-    CollectorSubject("lockstep in wrappers", wrap=copied),
+    CollectorSubject("lockstep in wrappers", wrap=copied, is_like_another=True),
     CollectorSubject("until in wrappers", {"until": "all_done"}, episodes=1, wrap=copied),
     CollectorSubject("an adapter", modes=(NEXT, SAME), wrap=wrappers.AutoresetAdapter, inside=OFF),
     CollectorSubject(
@@ -55,7 +57,7 @@ SUBJECTS = [
         executor="thread",
         wrap=copied,
     ),
-    CollectorSubject("until", {"until": "all_done"}, episodes=1),
+    CollectorSubject("until", {"until": "all_done"}, episodes=1, is_like_another=True),
     CollectorSubject("num_episodes", {"num_episodes": 2 * NUM_ENVS}, episodes=2),
     CollectorSubject("recurrent", {"num_steps": 5, "recurrent": True}),
     CollectorSubject("groups", {"num_steps": 5, "order": "groups", "groups": 2}),
@@ -66,7 +68,10 @@ SUBJECTS = [
     ),
     CollectorSubject("auto", {"num_steps": 5, "order": "auto"}, executor="thread"),
     CollectorSubject(
-        "run_ahead", {"num_steps": 3, "order": "free", "run_ahead": 2}, executor="thread"
+        "run_ahead",
+        {"num_steps": 3, "order": "free", "run_ahead": 2},
+        executor="thread",
+        is_like_another=True,
     ),
     CollectorSubject(
         "columns",

@@ -1,6 +1,7 @@
 """Every wrapper keeps its contract in every event and in every autoreset mode."""
 
 import inspect
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,7 @@ def marks_of(subject):
     return (pytest.mark.torch,) if subject.needs_torch else ()
 
 
-def is_like_another(subject):
-    return subject.is_like_another
-
-
-CASES = list(cases(SUBJECTS, EVENTS, modes_of, marks_of, is_like_another))
+CASES = list(cases(SUBJECTS, EVENTS, modes_of, marks_of, attrgetter("is_like_another")))
 
 
 @pytest.mark.parametrize("case", CASES)

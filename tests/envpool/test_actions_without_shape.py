@@ -42,26 +42,27 @@ BAD_BATCHES = {
         "has 2 rows for 3",
     ),
 }
-#: Environments that were reset before; the first step would reset the others.
-BEGUN = [[0, 1, 2], [0], [2], []]
+#: Environments that are reset before a misuse; the first step would reset the others.
+BEGUN = [[], [0], [2], [1]]
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 @pytest.mark.parametrize("misuse", BAD_BATCHES)
 def test_a_wrong_number_of_actions_is_refused_before_anything_is_sent(make, executor, misuse):
     space, batch, error, words = BAD_BATCHES[misuse]
-    for begun in BEGUN:
-        envs = make(RECORDING, num_envs=3, executor=executor, action_space=space)
-        if begun:
-            envs.reset(begun)
-        for send in (envs.send, envs.step, lambda batch, envs=envs: envs.send(batch, [0, 1, 2])):
+    envs = make(RECORDING, num_envs=3, executor=executor, action_space=space)
+    begun = []
+    for rows in BEGUN:
+        if rows:
+            envs.reset(rows)
+            begun += rows
+        for send in (envs.send, envs.step, lambda batch: envs.send(batch, [0, 1, 2])):
             with pytest.raises(error, match=re.escape(words)):
                 send(batch)
             assert envs._envs.in_flight == []
         resets = [len(resets) for resets in envs._envs.get_attr("resets")]
         assert resets == [int(row in begun) for row in range(3)]
         assert envs._envs.get_attr("actions") == ([],) * 3
-        envs.close()
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])

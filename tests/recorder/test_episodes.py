@@ -49,7 +49,7 @@ def settings(environment):
     return [
         (kind, mode, way, keywords)
         for kind, mode, way, keywords in settings_of(environment)
-        if kind != "process" or ((mode, way) in FEW if repetitions.full else mode == N)
+        if kind != "process" or ((mode, way) in FEW if repetitions.full else way != "freeze")
     ]
 
 

@@ -1,12 +1,21 @@
 """`python -m tests` runs every test once, and fails if one fails."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.__main__ import SIZE, groups, run
+from tests.__main__ import SIZE, groups
 
 ROOT = Path(__file__).parents[2]
+#: Runs each of some files in a process of its own, with an option. They are forked from this one.
+PROGRAM = """
+import sys
+from tests.__main__ import run
+option, *files = sys.argv[1:]
+sys.exit(run([[file] for file in files], 1, [option]))
+"""
 
 
 def test_each_file_is_in_one_group():
@@ -28,7 +37,7 @@ def test_no_group_is_large():
         ("--no-such-option", 4, "no tests ran"),
     ],
 )
-def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, option, status, counts):
+def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, option, status, counts):
     texts = {
         "first": "def test_fails():\n    assert 7 == 6 + 2\n"
         "import atexit, os\natexit.register(os.write, 1, b'the program ends\\n')\n",
@@ -38,8 +47,10 @@ def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, opti
     for name, text in texts.items():
         files.append(tmp_path / f"test_{name}.py")
         files[-1].write_text(text)
-    assert run([[str(file)] for file in files], 1, [option]) == status
-    printed = capfd.readouterr().out
+    command = [sys.executable, "-c", PROGRAM, option, *map(str, files)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == status, ended.stderr
+    printed = ended.stdout
     assert f"==> {counts} in " in printed
     assert ("assert 7 == (6 + 2)" in printed) == (status == 1)
     last = printed.rpartition("==> failures\n")[2]

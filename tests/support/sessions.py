@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import sys
 import time
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import cartwheel
+from cartwheel.workers.retirement import memory_of_this_process
 
 
 class Session(gym.Env):
@@ -123,6 +125,44 @@ class Notebook:
     def write(self, line, *, times=1):
         self.lines += [line] * times
         return len(self.lines)
+
+
+class Leaks(gym.Env):
+    """Keeps so many bytes more with each episode, which ends with its second step."""
+
+    observation_space = Box(0, 1, (1,), np.float64)
+    action_space = Discrete(2)
+
+    def __init__(self, leak=0, log=None):
+        self.kept = []
+        self.leak, self.log = leak, log
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
+        super().reset(seed=seed)
+        self.kept.append(np.ones(self.leak, np.uint8))
+        self.steps = 0
+        memory = memory_of_this_process()
+        info = {"pid": os.getpid(), "episode": len(self.kept), "memory": memory}
+        return self.np_random.random(1), info
+
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
+        self.steps += 1
+        return np.zeros(1), 1.0, self.steps == 2, False, {"pid": os.getpid()}
+
+    def close(self):
+        if self.log is not None:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(f"{os.getpid()}\n")
+
+
+class ClosesItsStreams(Leaks):
+    """Closes the streams of its process, and then exits."""
+
+    def close(self):
+        sys.stdout.close()
+        sys.stderr.close()
+        sys.exit("bye")
 
 
 async def outcome(awaitable):

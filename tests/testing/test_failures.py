@@ -362,8 +362,8 @@ def test_an_exception_is_a_failure_with_its_cause_row_and_step():
 def test_an_environment_that_is_wrong_in_one_way_fails_with_all_checks():
     """No earlier check hides what is wrong."""
     wrong = {SeededForGood: "other_seeds", FickleInfo: "infos", Endless: "time_limit"}
-    assert {kind: failure(walks(kind)).check for kind in wrong} == wrong
-    assert failure(walks(sharing())).check == "rows"
+    assert {kind: failure(walks(kind), steps=32).check for kind in wrong} == wrong
+    assert failure(walks(sharing()), steps=32).check == "rows"
 
 
 def test_every_check_has_an_environment_that_fails_it():

@@ -91,16 +91,16 @@ def test_the_row_is_truncated_and_goes_on_as_its_mode_says(build_everywhere, mod
         assert "env_error" not in result[4]
 
 
-@pytest.mark.parametrize("name", RAISED)
-def test_exceptions_of_every_kind_are_described_in_the_infos(build, name):
-    envs = build(ROWS[:2], on_error="restart")
-    envs.reset(seed=SEED)
-    _, _, _, truncations, infos = envs.step([fault(name), fault("none")])
-    assert truncations.tolist() == [True, False]
-    text = infos["env_error"][0]
-    assert isinstance(text, str)
-    assert "Error" in text
-    assert len(text) <= 4096
+def test_exceptions_of_every_kind_are_described_in_the_infos(build):
+    envs = build(ROWS[:2], on_error="restart", max_restarts=None)
+    for name in RAISED:
+        envs.reset(seed=SEED)
+        _, _, _, truncations, infos = envs.step([fault(name), fault("none")])
+        assert truncations.tolist() == [True, False], name
+        text = infos["env_error"][0]
+        assert isinstance(text, str)
+        assert "Error" in text
+        assert len(text) <= 4096
 
 
 def test_all_rows_may_fail_at_once(build_everywhere):

@@ -55,14 +55,23 @@ def marks(kind, kinds, number):
     return () if chosen else pytest.mark.slow
 
 
-ROWS = [
-    pytest.param(
-        kind, title, code, error.rstrip(), id=f"{kind}-{code}", marks=marks(kind, kinds, number)
-    )
-    for title, kinds, rows in sections()
-    for kind in kinds
-    for number, (code, error) in enumerate(rows)
-]
+def rows():
+    """The rows of the table, each with what prepares its last statement.
+
+    That is the kind of vector environment, whether it is reset, and statements. Rows with the same
+    are next to each other, and share it as one object.
+    """
+    preparations, found = {}, []
+    for title, kinds, rows in sections():
+        for kind in kinds:
+            for number, (code, error) in enumerate(rows):
+                *before, _ = code.split("; ")
+                key = kind, "before a reset" not in title, tuple(before)
+                prepared = preparations.setdefault(key, key)
+                found.append((prepared, code, error.rstrip(), marks(kind, kinds, number)))
+    for prepared, code, error, marked in sorted(found, key=lambda row: row[0]):
+        kind = prepared[0]
+        yield pytest.param(kind, prepared, code, error, id=f"{kind}-{code}", marks=marked)
 
 
 def names(envs):
@@ -90,54 +99,38 @@ def report(error):
     return re.sub(r" \(worker process \d+\)", "", text)
 
 
-def misused(envs, code):
+def misused(scope, code):
     """The report of the error that the last statement raises."""
-    *before, last = code.split("; ")
-    scope = names(envs)
-    for statement in before:
-        exec(statement, scope)
     try:
-        exec(last, scope)
+        exec(code.split("; ")[-1], scope)
     except Exception as error:
         return report(error)  # `pytest.raises` would keep the traceback, and with it `envs`
-    finally:
-        if "other" in scope:
-            scope["other"].close()
     pytest.fail("no error")
 
 
 @pytest.fixture(scope="module")
-def shared():
-    """One vector environment of each kind: a call that is refused leaves it as it was."""
-    made = {name: kind([POLE] * 3) for name, kind in KINDS.items()}
-    yield made
-    for envs in made.values():
-        envs.close()
-
-
-@pytest.fixture
-def envs(shared, kind, title, code):
-    """The shared one, reset; a new one for rows whose first statements change it."""
-    if kind == "none":
-        yield None
-        return
-    unstarted = "before a reset" in title
-    fresh = unstarted or "; " in code
-    envs = KINDS[kind]([POLE] * 3) if fresh else shared[kind]
-    if not unstarted:
+def scope(request):
+    """The names of a call, after what prepares it: a call that is refused leaves all as it was."""
+    kind, is_reset, before = request.param
+    envs = None if kind == "none" else KINDS[kind]([POLE] * 3)
+    if envs is not None and is_reset:
         envs.reset(seed=1)
-    yield envs
-    if fresh:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a call that is pending
-            envs.close()
+    scope = names(envs)
+    for statement in before:
+        exec(statement, scope)
+    yield scope
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a call that is pending
+        for made in (scope["envs"], scope.get("other")):
+            if made is not None:
+                made.close()
 
 
-@pytest.mark.parametrize(("kind", "title", "code", "error"), ROWS)
-def test_the_error_is_that_of_the_table(envs, code, error):
+@pytest.mark.parametrize(("kind", "scope", "code", "error"), list(rows()), indirect=["scope"])
+def test_the_error_is_that_of_the_table(scope, kind, code, error):
     if ASSERTS and "max_episode_steps=0" in code:  # Gymnasium's `TimeLimit` refuses it
         error = error.replace("ValueError", "AssertionError")
-    assert misused(envs, code) == error
+    assert misused(scope, code) == error, kind
 
 
 def test_the_table_has_no_line_that_is_not_tested():

@@ -92,26 +92,22 @@ def test_an_attribute_whose_own_name_has_dots_comes_first(envs):
     assert_identical(envs.get_attr("literal.name"), (7, 7, 7))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "simm.dt",
-            "'simm.dt': RecordEpisodeStatistics has no attribute 'simm': did you mean 'sim'?",
-        ),
-        ("sim.ratt", "'sim.ratt': Sim has no attribute 'ratt': did you mean 'rate'?"),
-        ("sim.option.depth", "has no attribute 'option': did you mean 'options'?"),
-        ("sim.options.xyz", "'sim.options.xyz': SimpleNamespace has no attribute 'xyz'"),
-        ("sim.dt.", "'sim.dt.': int has no attribute ''"),
-        (".sim", "has no attribute ''"),
-    ],
-)
-def test_an_error_names_the_part_that_is_missing(envs, name, text):
-    calls = (envs.get_attr, envs.call, lambda name: envs.set_attr(name, 1))
-    for call in calls:
-        with pytest.raises(AttributeError, match=re.escape(text)) as failure:
-            call(name)
-        assert_names_row(failure.value, 0)
+MISSING = {
+    "simm.dt": "'simm.dt': RecordEpisodeStatistics has no attribute 'simm': did you mean 'sim'?",
+    "sim.ratt": "'sim.ratt': Sim has no attribute 'ratt': did you mean 'rate'?",
+    "sim.option.depth": "has no attribute 'option': did you mean 'options'?",
+    "sim.options.xyz": "'sim.options.xyz': SimpleNamespace has no attribute 'xyz'",
+    "sim.dt.": "'sim.dt.': int has no attribute ''",
+    ".sim": "has no attribute ''",
+}
+
+
+def test_an_error_names_the_part_that_is_missing(envs):
+    for call in (envs.get_attr, envs.call, lambda name: envs.set_attr(name, 1)):
+        for name, text in MISSING.items():
+            with pytest.raises(AttributeError, match=re.escape(text)) as failure:
+                call(name)
+            assert_names_row(failure.value, 0)
     assert_identical(envs.get_attr("sim.dt"), (1, 2, 3))
 
 
@@ -120,12 +116,12 @@ def test_an_attribute_error_within_a_property_is_passed_on(envs):
         envs.get_attr("sim.broken")
 
 
-@pytest.mark.parametrize("name", ["unwrapped.step", "env.reset", "env.env.close"])
-def test_methods_of_an_inner_environment_are_refused_like_its_own(envs, name):
-    last = name.rpartition(".")[2]
-    text = f"Trying to call function `{name}` with `call`, use `{last}` directly instead."
-    with pytest.raises(ValueError, match=re.escape(text)):
-        envs.call(name)
+def test_methods_of_an_inner_environment_are_refused_like_its_own(envs):
+    for name in ("unwrapped.step", "env.reset", "env.env.close"):
+        last = name.rpartition(".")[2]
+        text = f"Trying to call function `{name}` with `call`, use `{last}` directly instead."
+        with pytest.raises(ValueError, match=re.escape(text)):
+            envs.call(name)
 
 
 def test_names_with_dots_go_through_wrappers_around_the_vector_environment(envs):

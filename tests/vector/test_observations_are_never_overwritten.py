@@ -17,7 +17,6 @@ from tests.support.environments import (
     BufferReusingEnv,
     LargeNestedEnv,
     NestedEnv,
-    SamplingEnv,
     samplers,
     transcripts,
 )
@@ -175,75 +174,6 @@ def test_a_row_or_a_leaf_kept_alone_never_changes(build, env_fn, copy):
         copies.append(view.copy())
         del observations, leaf, view
     assert_identical(kept, copies)
-
-
-def test_thousands_of_results_may_be_kept(build):
-    """After the first 1024, results are plain copies."""
-    envs = build(transcripts(10**6, 10**6))
-    envs.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one warning says that results are now copies
-        kept = [envs.step([1, 1])[0] for _ in range(times(2000, with_full=5000))]
-    for t, observations in enumerate(kept, start=1):
-        assert observations[0, 0] == t
-        assert observations[1, 0] == t
-
-
-def test_many_large_results_may_be_kept(build):
-    image = partial(SamplingEnv, IMAGE, length=10**6)
-    envs, oracle = build([image] * 2), SyncVectorEnv([image] * 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        kept = [envs.reset(seed=1)[0]] + [
-            envs.step([0, 0])[0] for _ in range(times(100, with_full=400))
-        ]
-    assert_identical(kept[0], oracle.reset(seed=1)[0])
-    for observations in kept[1:]:
-        assert_identical(observations, oracle.step([0, 0])[0])
-    oracle.close()
-
-
-@pytest.mark.parametrize("shape", [(3,), (400,)], ids=["small", "large"])
-def test_results_may_be_kept_and_dropped_at_random(build_everywhere, shape):
-    envs = build_everywhere(samplers(Box(0, 1, shape, np.float64), 3, length=10**6))
-    random = np.random.default_rng(0)
-    envs.reset(seed=1)
-    kept = []
-    for _ in range(times(150, with_full=500)):
-        observations = envs.step([0, 0, 0])[0]
-        kept.append((observations, observations.copy()))
-        while kept and random.random() < 0.5:
-            kept.pop(random.integers(len(kept)))
-        for pair in kept[-20:]:
-            assert_identical(*pair)
-    for pair in kept:
-        assert_identical(*pair)
-
-
-def test_results_are_valid_after_close_whatever_is_called_afterwards(build):
-    envs = build(samplers(IMAGE, 2))
-    kept = envs.reset(seed=1)[0]
-    expected = kept.copy()
-    envs.close()
-    other = build(samplers(IMAGE, 2))
-    for _ in range(20):
-        other.reset(seed=9)
-    assert_identical(kept, expected)
-    kept[:] = 3
-    assert (kept == 3).all()
-
-
-def test_rewards_and_flags_are_fresh_arrays_of_fixed_dtypes(build):
-    envs = build(transcripts(2, 3))
-    envs.reset()
-    results = [envs.step([1, 2]) for _ in range(3)]
-    for _obs, rewards, terminations, truncations, _infos in results:
-        for array, dtype in ((rewards, float), (terminations, bool), (truncations, bool)):
-            assert array.dtype == dtype
-            assert array.shape == (2,)
-            assert array.flags.writeable
-    assert [result[1].tolist() for result in results] == [[1, 2], [1, 2], [0, 2]]
-    assert [result[2].tolist() for result in results] == [[0, 0], [1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("max_batches", [2, 3, 10])

@@ -241,16 +241,14 @@ def test_in_same_step_a_slow_reset_holds_back_no_row_of_another_worker(
     assert infos["final_obs"][0].tolist() == [1]
 
 
-@pytest.mark.parametrize("name", ["min_rows", "max_rows"])
-@pytest.mark.parametrize(
-    ("value", "error"), [(0, ValueError), (-1, ValueError), (4, ValueError), (1.5, ValueError)]
-)
-def test_bounds_that_are_wrong_are_refused_and_nothing_is_lost(build_any, name, value, error):
+def test_bounds_that_are_wrong_are_refused_and_nothing_is_lost(build_any):
     envs = build_any([POLE] * 4, batch_size=3)
     begin(envs)
     envs.send([0, 1], [2, 1])
-    with pytest.raises(error, match=name):
-        envs.recv(PATIENCE_S, **{name: value})
+    for name in ("min_rows", "max_rows"):
+        for value in (0, -1, 4, 1.5):
+            with pytest.raises(ValueError, match=name):
+                envs.recv(PATIENCE_S, **{name: value})
     with pytest.raises(ValueError, match="min_rows"):
         envs.recv(PATIENCE_S, min_rows=2, max_rows=1)
     assert envs.in_flight == [1, 2]

@@ -13,17 +13,15 @@ from gymnasium.wrappers import TimeLimit
 
 import cartwheel
 from tests.support.cases import POLE, Case
-from tests.support.comparison import assert_identical
 from tests.support.environments import (
     NAMES,
     LargeNestedEnv,
     NestedEnv,
     SamplingEnv,
     TranscriptEnv,
-    transcripts,
 )
 from tests.support.executors import Executor, Native
-from tests.support.in_parts import PATIENCE_S, Oracle, play_in_parts
+from tests.support.in_parts import Oracle, play_in_parts
 from tests.support.oracle import MODE
 
 #: Executor, number of environments, batch size: one environment, one row per batch, batches that do
@@ -44,7 +42,6 @@ SETTINGS = [
     (Executor("process", {"num_workers": 7}), 7, 1),
     (Executor("process", {"num_workers": 7}), 9, 4),
 ]
-EVERY_SETTING = pytest.mark.parametrize(("executor", "num_envs", "batch_size"), SETTINGS, ids=str)
 FEW_SETTINGS = pytest.mark.parametrize(
     ("executor", "num_envs", "batch_size"), [SETTINGS[2], SETTINGS[5], SETTINGS[10]], ids=str
 )
@@ -177,54 +174,6 @@ def test_a_subclass_may_batch_infos_its_own_way(play, executor, num_envs, batch_
     env_fns = [KINDS["talking"]] * num_envs
     envs = OwnInfosEnv(env_fns, batch_size=batch_size, executor=executor.name, **executor.keywords)
     play(envs, env_fns, results=8, vector_class=OwnInfosOracle)
-
-
-def trajectories(num_envs, results):
-    """A list of results for each row, and a function that adds a batch to these lists."""
-    rows = [[] for _ in range(num_envs)]
-
-    def keep(result):
-        observations, rewards, terminations, truncations, infos = result
-        for place, row in enumerate(infos.get("env_index", range(num_envs))):
-            outcome = [column[place] for column in (rewards, terminations, truncations)]
-            ended = "final_obs" in infos and infos["_final_obs"][place]
-            final = (infos["final_obs"][place], infos["final_info"]["t"][place]) if ended else None
-            if len(rows[row]) < results:
-                rows[row].append((observations[place].copy(), *outcome, final))
-
-    return rows, keep
-
-
-def action(row, time):
-    """The action of row ``row`` for its result number ``time``, whichever batch has it."""
-    return (row * 31 + time * 7) % 10
-
-
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-@EVERY_SETTING
-def test_each_row_gives_the_same_results_as_in_lockstep(executor, num_envs, batch_size, mode):
-    """The oracle steps all rows at once."""
-    env_fns = [partial(uneven, env_fn, 9) for env_fn in transcripts(*range(1, num_envs + 1))]
-    results = 12
-    expected, keep = trajectories(num_envs, results)
-    oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
-    observations, infos = oracle.reset(seed=5)
-    zeros = np.zeros(num_envs)
-    keep((observations, zeros, zeros.astype(bool), zeros.astype(bool), infos))
-    for step in range(1, results):
-        keep(oracle.step([action(row, step) for row in range(num_envs)]))
-    oracle.close()
-
-    actual, keep = trajectories(num_envs, results)
-    envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
-    envs.send_reset(seed=5)
-    while min(map(len, actual)) < results:
-        result = envs.recv(timeout=PATIENCE_S)
-        keep(result)
-        rows = result[4]["env_index"]
-        envs.send([action(row, len(actual[row])) for row in rows], rows)
-    envs.close()
-    assert_identical(actual, expected)
 
 
 def test_rows_are_in_flight_until_they_are_received(build_workers, gates):

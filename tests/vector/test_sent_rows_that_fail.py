@@ -49,24 +49,24 @@ def test_of_several_exceptions_the_lowest_row_is_raised(build_everywhere):
     assert "[3]" in "".join(failure.value.__notes__)
 
 
-@pytest.mark.parametrize("name", ["two arguments", "unpicklable", "base exception", "long message"])
-def test_every_kind_of_exception_is_received_with_its_own_batch(build, name):
+def test_every_kind_of_exception_is_received_with_its_own_batch(build):
     envs = build([partial(FaultyEnv, row) for row in range(3)], batch_size=1)
     envs.send_reset()
     for _ in range(3):
         envs.recv(PATIENCE_S)
-    envs.send([fault(name)], [1])
-    envs.send([0], [0])
-    outcomes = []
-    for _ in range(2):
-        try:
-            outcomes.append(index(envs.recv(PATIENCE_S)))
-        except BaseException as error:  # noqa: PERF203
-            assert_names_row(error, 1)
-            outcomes.append("raised")
-    assert sorted(map(str, outcomes)) == ["[0]", "raised"]
-    envs.send_reset(options={"env_index": [1]})
-    assert index(envs.recv(PATIENCE_S)) == [1]
+    for name in ("two arguments", "unpicklable", "base exception", "long message"):
+        envs.send([fault(name)], [1])
+        envs.send([0], [0])
+        outcomes = []
+        for _ in range(2):
+            try:
+                outcomes.append(index(envs.recv(PATIENCE_S)))
+            except BaseException as error:  # noqa: PERF203
+                assert_names_row(error, 1)
+                outcomes.append("raised")
+        assert sorted(map(str, outcomes)) == ["[0]", "raised"], name
+        envs.send_reset(options={"env_index": [1]})
+        assert index(envs.recv(PATIENCE_S)) == [1]
 
 
 def test_an_exception_in_a_reset_is_received(build_everywhere):

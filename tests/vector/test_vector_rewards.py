@@ -201,26 +201,23 @@ class WrongEnv(TreasureEnv):
         return observation, reward if self.steps < 2 else self.wrong, *rest
 
 
-@pytest.mark.parametrize(
-    ("wrong", "text"),
-    [
+def test_a_reward_of_another_form_is_an_error_that_names_its_row(build):
+    envs = build([TreasureEnv, WrongEnv])
+    for wrong, text in (
         (1.5, "must have the shape (2,) of `reward_space`, got (): if a wrapper makes numbers"),
         (np.zeros(3), "must have the shape (2,) of `reward_space`, got (3,)"),
         ([[1, 2]], "must have the shape (2,) of `reward_space`, got (1, 2)"),
         (["a", "b"], "could not convert string to float"),
-    ],
-    ids=["number", "too-many", "two-dimensions", "text"],
-)
-def test_a_reward_of_another_form_is_an_error_that_names_its_row(build, wrong, text):
-    envs = build([TreasureEnv, WrongEnv])
-    envs.apply(setattr, "wrong", wrong, env_index=[1])
-    envs.reset()
-    envs.step([0, 0])
-    with pytest.raises(ValueError, match=re.escape(text)) as failure:
-        envs.step([1, 1])
-    assert_names_row(failure.value, 1)
-    envs.reset()
-    assert_identical(envs.get_attr("place"), (0, 0))
+    ):
+        envs.apply(setattr, "wrong", wrong, env_index=[1])
+        envs.apply(setattr, "steps", 0, env_index=[1])
+        envs.reset()
+        envs.step([0, 0])
+        with pytest.raises(ValueError, match=re.escape(text)) as failure:
+            envs.step([1, 1])
+        assert_names_row(failure.value, 1)
+        envs.reset()
+        assert_identical(envs.get_attr("place"), (0, 0))
 
 
 def test_an_array_is_still_refused_where_rewards_are_numbers(build):

@@ -13,19 +13,13 @@ import pytest
 import cartwheel
 from cartwheel.vector import base
 from tests.support.environments import transcripts
-from tests.support.executors import FORK_FIRST
-from tests.support.faulty import FaultyEnv, build_faulty, fault
+from tests.support.faulty import FaultyEnv, fault
 from tests.support.gates import LIMIT_S, GatedEnv
 from tests.support.processes import wait_until_gone
 from tests.support.restarts import ATTEMPTS, ROWS
 
-#: Each fault that ends a process, and what its error must say.
-DEATHS = {
-    "exit 0": r"code 0",
-    "exit 3": r"code 3",
-    "kill": r"SIGKILL|signal 9",
-    "crash": r"SIGSEGV|signal 11",
-}
+#: Faults that end a process, and what the error must say; `test_every_death_is_named.py` has more.
+DEATHS = {"exit 3": r"code 3", "kill": r"SIGKILL|signal 9"}
 
 
 def actions(row, name):
@@ -59,29 +53,6 @@ def assert_stays_broken_and_closes(envs, pids):
 
 
 @pytest.mark.parametrize("name", DEATHS)
-def test_a_worker_that_dies_in_a_step_is_named(build_processes, name):
-    envs = build_processes(ROWS)
-    pids = envs.get_attr("pid")
-    envs.reset()
-    started = time.monotonic()
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        envs.step(actions(3, name))
-    assert time.monotonic() - started < LIMIT_S
-    assert_names_worker(failure.value, pids[3], DEATHS[name])
-    assert_stays_broken_and_closes(envs, pids)
-
-
-@pytest.mark.parametrize("name", ["exit 3", "kill"])
-def test_a_worker_that_dies_in_a_reset_is_named(build_processes, name):
-    envs = build_processes(ROWS)
-    pids = envs.get_attr("pid")
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        envs.reset(options={"faults": {4: name}})
-    assert_names_worker(failure.value, pids[3], DEATHS[name])
-    assert_stays_broken_and_closes(envs, pids)
-
-
-@pytest.mark.parametrize("name", ["exit 3", "kill"])
 def test_a_worker_that_dies_in_a_call_is_named(build_processes, name):
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
@@ -89,30 +60,6 @@ def test_a_worker_that_dies_in_a_call_is_named(build_processes, name):
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
         envs.call("fail_in_row", 3, name)
     assert_names_worker(failure.value, pids[3], DEATHS[name])
-    assert_stays_broken_and_closes(envs, pids)
-
-
-@pytest.mark.parametrize("name", ["exit 0", "exit 3", "kill"])
-@pytest.mark.parametrize("context", FORK_FIRST)
-def test_a_worker_that_dies_while_building_is_named(build_processes, name, context):
-    env_fns = [partial(build_faulty, row, name if row == 3 else "none") for row in range(5)]
-    with pytest.raises(cartwheel.WorkerDiedError, match=DEATHS[name]) as failure:
-        build_processes(env_fns, context=context)
-    assert (failure.value.worker, list(failure.value.env_index)) == (1, [3, 4])
-
-
-@pytest.mark.parametrize("context", FORK_FIRST)
-def test_a_worker_that_is_killed_while_idle_is_named(build_processes, context):
-    envs = build_processes(ROWS, context=context)
-    pids = envs.get_attr("pid")
-    envs.reset()
-    os.kill(pids[3], signal.SIGKILL)
-    wait_until_gone(pids[3:], timeout_s=5)
-    started = time.monotonic()
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        envs.step(actions(0, "none"))
-    assert time.monotonic() - started < LIMIT_S
-    assert_names_worker(failure.value, pids[3], DEATHS["kill"])
     assert_stays_broken_and_closes(envs, pids)
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import threading
 import time
@@ -120,3 +121,5 @@ def assert_named(error, code, phase):
     assert (error.exitcode, error.phase) == (code, phase)
     for part in ("rows 3 to 4", str(error.pid), phase):
         assert part in str(error)
+    how = f"code {code}" if code >= 0 else f"{signal.Signals(-code).name}|signal {-code}"
+    assert re.search(how, str(error)), str(error)

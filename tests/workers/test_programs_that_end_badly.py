@@ -283,7 +283,7 @@ def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context, s
     assert result.stderr.count("__main__") == 1
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [pytest.param(SIZES[0], marks=pytest.mark.slow), SIZES[1]])
 @pytest.mark.parametrize("context", READING)
 def test_a_program_from_stdin_is_told_to_be_a_file(tmp_path, context, size):
     program = f"""if True:

@@ -18,7 +18,7 @@ from tests.support.in_parts import PATIENCE_S, ready
 from tests.support.processes import wait_until_gone
 from tests.support.restarts import ROWS
 
-BATCHES = pytest.mark.parametrize("batch_size", [5, 2, 1])
+BATCHES = pytest.mark.parametrize("batch_size", [5, pytest.param(2, marks=pytest.mark.slow), 1])
 
 
 def receive_until_it_fails(envs):

@@ -16,28 +16,23 @@ from tests.support.wrapping import (
     settings_of,
 )
 
-WRAPS = [lambda envs: envs, VectorWrapper]
+
+def test_lives_are_those_of_single_environments():
+    check("taxi", SCRIPT, lambda envs: envs)
 
 
-@pytest.mark.parametrize(
-    ("environment", "wrap"), [("taxi", WRAPS[0]), ("one step", WRAPS[1])], ids=["bare", "wrapped"]
-)
-def test_lives_are_those_of_single_environments(environment, wrap):
-    expected = alone(environment, SCRIPT)
+def test_lives_with_failures_in_a_wrapper_are_those_of_single_environments():
+    expected = check("failing", FAILING, VectorWrapper)
+    assert sum(moment.what == "failed" for trace in expected for moment in trace) == 3
+
+
+def check(environment, script, wrap):
+    expected = alone(environment, script)
     with Builds() as build:
         for kind, mode, way, keywords in settings_of(environment):
             envs = wrap(build(kind, environment, mode, **keywords))
-            assert_traces(drive(envs, SCRIPT, way, close=False), expected)
-
-
-@pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
-def test_lives_with_failures_are_those_of_single_environments(wrap):
-    expected = alone("failing", FAILING)
-    assert sum(moment.what == "failed" for trace in expected for moment in trace) == 3
-    with Builds() as build:
-        for kind, mode, way, keywords in settings_of("failing"):
-            envs = wrap(build(kind, "failing", mode, **keywords))
-            assert_traces(drive(envs, FAILING, way, close=False), expected)
+            assert_traces(drive(envs, script, way, close=False), expected)
+    return expected
 
 
 class Overwriting(VectorWrapper):

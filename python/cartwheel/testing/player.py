@@ -162,10 +162,12 @@ class Player:
     def _record(self, rows: NDArray[np.int64], result: Batch, resetting: NDArray[np.bool_]) -> None:
         """Appends the events of a batch; rows that are ``resetting`` ignored their action."""
         infos = result[4]
-        for place in np.flatnonzero(np.isin(rows, list(self.traces))).tolist():
-            trace = self.traces[int(rows[place])]
+        for place, row in enumerate(rows.tolist()):
+            trace = self.traces.get(row)
+            if trace is None:
+                continue
             over = result[2][place] or result[3][place]
-            if self.mode is AutoresetMode.SAME_STEP and over and not resetting[rows[place]]:
+            if self.mode is AutoresetMode.SAME_STEP and over and not resetting[row]:
                 reward, terminated, truncated = (each[place] for each in result[1:4])
                 final_info = info_of(infos.get("final_info", {}), place)
                 space = self.envs.single_observation_space
@@ -176,7 +178,7 @@ class Player:
                 none = reward_of(np.zeros_like(reward))
                 trace.append(Event(True, observation, none, False, False, info_of(infos, place)))
             else:
-                trace.append(self._event(result, place, is_reset=bool(resetting[rows[place]])))
+                trace.append(self._event(result, place, is_reset=bool(resetting[row])))
         self.step_counts[rows] += ~resetting[rows]
 
     def _event(self, result: Batch, place: int, *, is_reset: bool) -> Event:

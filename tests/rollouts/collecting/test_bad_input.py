@@ -63,15 +63,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_an_argument_that_does_not_fit_is_an_error(name):
-    keywords, error, message = WRONG[name]
-    envs = PROCESS([lambda: Untouched(transcripts(3)[0]())] * 6, autoreset_mode="disabled")
-    try:
+def test_an_argument_that_does_not_fit_is_an_error(closes):
+    rows = [lambda: Untouched(transcripts(3)[0]())] * 6
+    envs = closes(PROCESS(rows, autoreset_mode="disabled"))
+    for keywords, error, message in WRONG.values():
         with pytest.raises(error, match=message):
             cartwheel.Collector(envs, policy, 7, **keywords)
-    finally:
-        envs.close()
 
 
 @pytest.mark.parametrize("order", ["free", "groups"])

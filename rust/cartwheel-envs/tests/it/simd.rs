@@ -10,7 +10,7 @@ use crate::support::{HostKind, HostRows, find};
 const MANY: usize = 64 + 32 + 8 + 3;
 /// Numbers around a group and around a block, for each mode.
 const FEW: [&[usize]; 3] = [&[1, 7, 65], &[3, 64], &[4, 63]];
-const STEPS: usize = 600;
+const STEPS: usize = 300;
 
 /// The treatment of rows that are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,12 +170,12 @@ fn play(kind: &HostKind, changes: &Changes, rows: usize, mode: Mode) {
                 both.set(row, "state", &state.to_vec().get());
             }
         }
-        if step == 200 {
+        if step == 100 {
             (0..rows).filter(|row| row % 17 == 3).for_each(|row| {
                 both.set(row, name, &ParameterValue::Float(*other));
             });
         }
-        if step == 400 {
+        if step == 200 {
             (0..rows).for_each(|row| both.set(row, name, &ParameterValue::Float(*standard)));
         }
         let mut actions = kind.spaces.action.sample(0, rows, &mut rng);
