@@ -35,7 +35,7 @@ def make_env(env_id: str, keys: tuple[str, ...]) -> gym.Env[Any, Any]:
         env = gym.wrappers.FilterObservation(env, keys)
         if len(keys) == 1:
             env = gym.wrappers.FlattenObservation(env)
-    return env
+    return env  # type: ignore[no-any-return]
 
 
 class _Subproc(VectorEnv[Any, Any, Any]):

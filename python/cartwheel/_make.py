@@ -179,7 +179,8 @@ def make_vec(
         spec = as_ale_spec(spec, wrappers or (), one_by_one=one_by_one)
         for keywords in (vector_kwargs, kwargs):
             keywords.pop("executor", None)
-        return _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        by_ale_py: AleVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        return by_ale_py
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
         all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
         if all_wrappers:
@@ -187,7 +188,8 @@ def make_vec(
                 f"{spec.id} is native: its environments cannot be wrapped one by one. "
                 f"{wrapper_advice(all_wrappers)}"
             )
-        return _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        native: NativeVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        return native
     if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:
         raise gym.error.Error(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."

@@ -171,7 +171,7 @@ class Calls:
                 f"`{name}` has no gradient: pass its arguments through `jax.lax.stop_gradient`"
             )
 
-        return jax.jit(differentiable)
+        return jax.jit(differentiable)  # type: ignore[no-any-return]
 
     def forms(self, rows: int) -> list[jax.ShapeDtypeStruct]:
         """Returns the forms of the observations of ``rows`` rows."""

@@ -145,4 +145,5 @@ class TrueNextObservations:
         else:
             batch = nested.stack(space, [nested.apply(array_of, final) for final in finals[rows]])
         tensors = tensorize_space(space, batch, device=self.device)
-        return flatten_tensorized_space(tensors)
+        flat: torch.Tensor = flatten_tensorized_space(tensors)
+        return flat

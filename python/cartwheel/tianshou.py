@@ -339,7 +339,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
     def _ready(self, id: Rows) -> list[int]:
         """The rows of ``id``, which are not being stepped."""
-        rows = [int(row) for row in self._wrap_id(id)]
+        wrapped = self._wrap_id(id)
+        rows = [int(row) for row in wrapped]
         if self.is_async:
             self._assert_id(rows)
         return rows

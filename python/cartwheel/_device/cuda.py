@@ -66,7 +66,8 @@ class Cuda:
         """The address of CUDA's stream."""
         if self._address_of is None:
             return int(self._torch.cuda.current_stream(self.place).cuda_stream)
-        return self._address_of(self.place.index)
+        address: int = self._address_of(self.place.index)
+        return address
 
     def _current_stream(self) -> Any:
         address = self.current()
@@ -118,7 +119,8 @@ class Cuda:
     def record(self, event: Event | None, *, is_own: bool) -> Event:
         """Records an event of CUDA."""
         stream = self._stream if is_own else self._current_stream()
-        return stream.record_event(event)
+        recorded: Event = stream.record_event(event)
+        return recorded
 
     def deliver(self, event: Event, memory: Any) -> None:
         """The caller's stream waits; the memory is reused after its work, too."""

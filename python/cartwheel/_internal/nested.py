@@ -147,7 +147,8 @@ def rows(space: Space[Any] | None, batch: Any, count: int) -> list[Any]:
         pairs = zip(places, batch, strict=True)
         return _across([rows(part, values, count) for part, values in pairs], count)
     if isinstance(space, Discrete):
-        return np.asarray(batch).tolist()
+        integers: list[Any] = np.asarray(batch).tolist()
+        return integers
     return list(batch)
 
 

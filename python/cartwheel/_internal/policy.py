@@ -14,6 +14,7 @@ from gymnasium.spaces import Dict, Tuple
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
+    from numpy.typing import NDArray
 
 
 class Predictor(Protocol):
@@ -47,7 +48,8 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
             "`first` is true, and may call `predict` with it."
         )
     if callable(predict) and not recurrent:
-        return predict
+        function: Callable[..., Any] = predict
+        return function
     if not callable(policy):
         raise TypeError(
             "`policy` must be a function of the observations or have a method `predict`, got "
@@ -96,7 +98,8 @@ def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> 
             f"the policy has the parameter `{MASKS}` without a default, and {envs} has no masks of "
             "actions: environments of cartwheel have them."
         )
-    return {MASKS: envs.action_masks(rows)}
+    masks: NDArray[Any] = envs.action_masks(rows)
+    return {MASKS: masks}
 
 
 def with_masks(answer: Any, masks: dict[str, Any]) -> Any:

@@ -229,7 +229,8 @@ class AwaitableEnvs:
                 "spaces are known when a row has made its environment: await `reset` of a row "
                 "first, or pass `spaces`"
             )
-        return self._rows.spaces[which]
+        space: Space[Any] = self._rows.spaces[which]
+        return space
 
     def _row(self, env_index: Any) -> int:
         """Checks a row number."""
@@ -275,7 +276,9 @@ class AwaitableEnvs:
         index = self._row(env_index)
         if options is not None:
             check_dictionary("options", options)
-        return await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
+        result: tuple[Any, dict[str, Any]]
+        result = await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
+        return result
 
     async def step(
         self, env_index: int, action: Any
@@ -294,7 +297,9 @@ class AwaitableEnvs:
             EpisodeOverError: The row's episode is over.
             Exception: As for :meth:`reset`.
         """
-        return await self._rows.ask(self._row(env_index), Asked("step", (action,)))
+        result: tuple[Any, float, bool, bool, dict[str, Any]]
+        result = await self._rows.ask(self._row(env_index), Asked("step", (action,)))
+        return result
 
     async def call(self, env_index: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of a row's environment, or reads an attribute that is not callable.

@@ -39,11 +39,15 @@ class RowLease:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the row, see :meth:`AwaitableEnvs.reset`."""
-        return await self._lent().reset(self._index, seed=seed, options=options)
+        result: tuple[Any, dict[str, Any]]
+        result = await self._lent().reset(self._index, seed=seed, options=options)
+        return result
 
     async def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps the row, see :meth:`AwaitableEnvs.step`."""
-        return await self._lent().step(self._index, action)
+        result: tuple[Any, float, bool, bool, dict[str, Any]]
+        result = await self._lent().step(self._index, action)
+        return result
 
     async def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of the row's environment, see :meth:`AwaitableEnvs.call`."""

@@ -44,7 +44,8 @@ def described_spaces(
     except Exception:  # it died or hangs, or its spaces cannot be loaded, or the rows are closed
         description = {"fault": None}
     if "fault" not in description:
-        return description["spaces"][0]
+        spaces: tuple[Any, Any] = description["spaces"][0]
+        return spaces
     # A request of the row will fail likewise, and raise it.
     group.reap(0)
     return None

@@ -202,7 +202,8 @@ class Service:
 
     def _take(self, request: Request) -> None:
         """Sends a request as soon as its row is up and idle."""
-        self._rows[request.row].held = request
+        row = self._rows[request.row]
+        row.held = request
         self._advance(request.row)
 
     def _advance(self, index: int) -> None:

@@ -60,7 +60,8 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
     limit = config.max_episode_steps
     if task.limits_itself:  # -1 means no limit in Gymnasium
         keywords = {**config.options, "max_episode_steps": -1 if limit is None else limit}
-        return task.make_env(**keywords)
+        made: gym.Env[Any, Any] = task.make_env(**keywords)
+        return made
     env = task.make_env(**config.options)
     env = PlayersEnv(env, config.max_num_players) if task.parallel else env
     return env if limit is None else TimeLimit(env, limit)

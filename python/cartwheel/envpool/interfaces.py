@@ -119,7 +119,8 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     def step(self, action: Any, env_id: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self._send_in_step(action, env_id)
-        return self.recv()
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self.recv()
+        return result
 
     def xla(self) -> tuple[Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """Returns functions that step the pool inside of functions that JAX compiles.
@@ -144,7 +145,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             xla: Any = importlib.import_module("cartwheel.envpool.xla")
         except ImportError as error:
             raise RuntimeError(f"XLA is unavailable: {error}") from error
-        return xla.functions(self)
+        return xla.functions(self)  # type: ignore[no-any-return]
 
     def close(self, **keywords: Any) -> None:
         """Closes the environments and ends their workers; later calls raise."""
@@ -202,7 +203,8 @@ class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it return
     ) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self._send_in_step(action, env_id)
-        return self.recv()
+        result: tuple[Any, Any, Any, dict[str, Any]] = self.recv()
+        return result
 
 
 def _infos(batch: Batch) -> dict[str, Any]:

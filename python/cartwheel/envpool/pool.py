@@ -104,7 +104,8 @@ class EnvPool(ClosesAfterWith):
     @property
     def config(self) -> dict[str, Any]:
         """The configuration, as a new dictionary; ``seed`` is the seed that was used."""
-        return self.spec.config._asdict()
+        config: dict[str, Any] = self.spec.config._asdict()
+        return config
 
     @property
     def all_env_ids(self) -> NDArray[np.int32]:

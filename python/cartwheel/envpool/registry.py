@@ -114,7 +114,8 @@ def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[...
         raise ValueError(f'`entry_point` must be "module:attribute", got {entry_point!r}')
 
     def find_constructor() -> Callable[..., Any]:
-        return getattr(importlib.import_module(module), name)
+        constructor: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return constructor
 
     return find_constructor
 

@@ -259,7 +259,8 @@ class AgentBatches:
 
     def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Returns the stacked observations of each group, of a batch of the pool."""
-        return batch["agents"]
+        groups: dict[str, Any] = batch["agents"]
+        return groups
 
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards ``(n, agents)`` of a step.

@@ -148,7 +148,8 @@ class NativeBatches(AgentBatches):
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards that the environments show."""
         del rewards  # those of the rows
-        return batch["rewards"]
+        shown: NDArray[np.float64] = batch["rewards"]
+        return shown
 
     def actions(self, actions: Any, count: int) -> Any:
         """Returns the actions of the rows."""

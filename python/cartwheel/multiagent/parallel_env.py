@@ -59,7 +59,8 @@ class ParallelRow(ParallelEnv):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
         """Resets the environment; returns observations and infos."""
-        return self._shown(self.envs._reset_columns(seed, options))[:2]
+        columns = self.envs._reset_columns(seed, options)
+        return self._shown(columns)[:2]
 
     def step(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Steps the agents in ``agents``.

@@ -84,7 +84,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     @property
     def _pool_owner(self) -> PoolOwner:
         """The vector environment whose pool counts the steps and resets of all callers."""
-        return self.envs._pool.unwrapped
+        owner: PoolOwner = self.envs._pool.unwrapped
+        return owner
 
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None
@@ -298,7 +299,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
     def _repeated(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Returns infos of environments as infos of rows; states may be nested, too."""
-        return nested.apply(lambda array: np.repeat(array, self.num_agents, axis=0), infos)
+        repeated: dict[str, Any]
+        repeated = nested.apply(lambda array: np.repeat(array, self.num_agents, axis=0), infos)
+        return repeated
 
     def _interleaved(self, by_agent: dict[int, Any]) -> dict[str, Any]:
         """Returns infos of agents as infos of rows."""

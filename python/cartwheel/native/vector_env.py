@@ -607,7 +607,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self._shown_id} has no parameter {name!r}; {rest}")
-        return self._callbacks.pack_request(name, rows, values)
+        messages: list[Any] = self._callbacks.pack_request(name, rows, values)
+        return messages
 
     def _control(
         self, calling: str, messages: list[Any], rows: Sequence[int] | None = None

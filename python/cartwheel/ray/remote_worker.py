@@ -116,6 +116,7 @@ class RemoteWorker:
             self._restart("its process ended")
             return None
         del self.calls[reference]
+        rollout: WorkerRollout
         rollout, self.envs = answer
         self.deaths = 0
         self.rollouts += 1

@@ -295,7 +295,8 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
 
 def _episode_metadata(group: Any, number: int) -> dict[str, Any]:
     if "metadata" in group.attrs:
-        return json.loads(bytes(group.attrs["metadata"]))
+        metadata: dict[str, Any] = json.loads(bytes(group.attrs["metadata"]))
+        return metadata
     terminated = group["terminated" if "terminated" in group else "terminations"]
     metadata = {"episode_id": number, "elapsed_steps": len(terminated)}
     return metadata | {flag: bool(group[flag][-1]) for flag in ("success", "fail") if flag in group}
@@ -348,7 +349,8 @@ def _fill_reports(episodes: list[tuple[dict[str, Any], int]]) -> None:
 
 def _by_agent(arrays: dict[str, Any]) -> dict[str, Any]:
     """An episode of several agents: observations, actions and presence are dictionaries of them."""
-    agents = {name: dict(found) for name, found in arrays.pop("agents").items()}
+    own = arrays.pop("agents")
+    agents = {name: dict(found) for name, found in own.items()}
     for part in ("obs", "actions", "present"):
         found = {name: one.pop(part) for name, one in agents.items() if part in one}
         if found:

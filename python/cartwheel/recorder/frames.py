@@ -132,4 +132,5 @@ def line(name: str, value: Any) -> str | None:
         return None
     if array.size == 1:
         return f"{name} {array.item():.4g}"
-    return f"{name} {np.array2string(array, precision=3, suppress_small=True)}"
+    text = np.array2string(array, precision=3, suppress_small=True)
+    return f"{name} {text}"

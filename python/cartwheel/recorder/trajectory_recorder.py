@@ -105,7 +105,8 @@ class TrajectoryRecorder:
 
     def lengths(self, rows: Any) -> Rows:
         """The steps of the present episodes."""
-        return self._buffer.lengths[rows]
+        lengths: Rows = self._buffer.lengths[rows]
+        return lengths
 
     def act(self, actions: Any, rows: Any, busy: Iterable[int]) -> None:
         """Keeps copies of actions until their results come.

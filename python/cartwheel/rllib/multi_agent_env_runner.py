@@ -89,7 +89,8 @@ class AsyncMultiAgentEnvRunner(MultiAgentEnvRunner):
         if callable(env):
             return functools.partial(env)
         if _global_registry.contains(ENV_CREATOR, env):
-            return _global_registry.get(ENV_CREATOR, env)
+            creator: Callable[[EnvContext], Any] = _global_registry.get(ENV_CREATOR, env)
+            return creator
         return functools.partial(_make_registered, gym.spec(without_module(env)))
 
 

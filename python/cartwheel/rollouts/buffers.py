@@ -287,4 +287,5 @@ def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[An
     if not envs.any():  # of the others they may be lost
         return []
     _require(step, envs, infos["_final_obs"] if "final_obs" in infos else np.zeros_like(envs))
-    return infos["final_obs"][envs].tolist()
+    found: list[Any] = infos["final_obs"][envs].tolist()
+    return found

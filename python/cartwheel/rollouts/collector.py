@@ -330,7 +330,8 @@ class Collector(ClosesAfterWith):
             ValueError: The new value is out of range, or ``None`` although it is required.
             RuntimeError: The order is not ``"lockstep"``, and rows have begun their next steps.
         """
-        return self._session.source.num_steps
+        steps: int | None = self._session.source.num_steps
+        return steps
 
     @num_steps.setter
     def num_steps(self, num_steps: int | None) -> None:

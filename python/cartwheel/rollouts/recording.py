@@ -92,7 +92,8 @@ class Recording:
         for segment in reversed(self.segments):
             if segment.steps >= back:
                 ended = segment.steps - back
-                return segment.terminated[ended] | segment.truncated[ended]
+                over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
+                return over
             back -= segment.steps
         return self.carry.done if self.has_steps else self.carry.is_first
 
@@ -168,7 +169,10 @@ class Recording:
         """
         _, _, terminations, truncations, infos = step
         over, others = terminations | truncations, ~infos["acted"]
-        return others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
+        begun: NDArray[np.bool_] = (
+            others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
+        )
+        return begun
 
     def _is_refused(self, segment: Segment, calls: Calls) -> bool:
         """Whether a step that raised is known not to have begun."""
@@ -176,7 +180,8 @@ class Recording:
             if segment.copies:
                 return calls.sees_all and not calls.others()
             pool_env: Any = self.envs.unwrapped
-            return pool_env._pool.recorded_steps() == segment.steps
+            refused: bool = pool_env._pool.recorded_steps() == segment.steps
+            return refused
         return False
 
     def pause(self) -> None:

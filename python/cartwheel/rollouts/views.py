@@ -451,7 +451,8 @@ def numbers(rollout: Record) -> NDArray[np.int64]:
     # Find each environment's last mark so far. The steps of marks grow with time; the marks do not.
     place = np.where(marks >= 0, np.arange(len(marks))[:, None], 0)
     np.maximum.accumulate(place, axis=0, out=place)
-    return np.where(rollout.valid, np.take_along_axis(marks, place, axis=0), -1)
+    found: NDArray[np.int64] = np.take_along_axis(marks, place, axis=0)
+    return np.where(rollout.valid, found, -1)
 
 
 def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

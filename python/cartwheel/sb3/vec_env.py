@@ -211,7 +211,8 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
             gymnasium.error.Error: It is negative.
         """
         as_seeds(seed, range(1), 1)
-        return super().seed(seed)
+        seeds: Sequence[int | None] = super().seed(seed)
+        return seeds
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""
@@ -261,7 +262,8 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """
         if not has_images(self.render_mode):
             return [None] * self.num_envs
-        return self.vector_env.render()
+        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
+        return frames
 
     # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
     # by default all rows. Results are in their order.
@@ -322,7 +324,8 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         return not self._has_mask_method
 
     def _mask_of(self, row: int) -> NDArray[np.bool_]:
-        return self.vector_env.action_masks([row])[0]
+        mask: NDArray[np.bool_] = self.vector_env.action_masks([row])[0]
+        return mask
 
 
 def rows_of(indices: VecEnvIndices, num_envs: int) -> list[int]:
@@ -395,7 +398,9 @@ def as_vector_env(
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
     finals = keywords.get("final_obs", "object")
     check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
-    return make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
+    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
+    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
+    return made
 
 
 def _checked(

@@ -92,7 +92,8 @@ def _freeze(kit: Kit, envs: Any) -> int:
                 no_reward = np.zeros_like(result[1])[row]
                 frozen[row] = (observation, no_reward, result[2][row], result[3][row])
     if frozen:
-        player.reset(player.over.copy(), seed=kit.seed)
+        mask = player.over.copy()
+        player.reset(mask, seed=kit.seed)
         fresh = kit.player(envs, restarts=False)
         fresh.reset(seed=kit.seed)
         places = "when a frozen row is reset", "at a reset of all rows"

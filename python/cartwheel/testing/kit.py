@@ -84,7 +84,8 @@ class Kit:
     @property
     def mode(self) -> AutoresetMode:
         """The autoreset mode of the given vector environment."""
-        return autoreset_mode_of(self.given)
+        mode: AutoresetMode = autoreset_mode_of(self.given)
+        return mode
 
     @contextlib.contextmanager
     def made(self, num_envs: int, **keywords: Any) -> Iterator[Any]:

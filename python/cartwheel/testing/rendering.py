@@ -66,4 +66,5 @@ def _check_frame(
             f"{text} of shape {frame.shape}, and frames before had {shape}",
             "All frames must have the same shape, so that they make a video.",
         )
-    return frame.shape
+    size: tuple[int, ...] = frame.shape
+    return size

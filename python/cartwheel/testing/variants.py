@@ -151,7 +151,8 @@ class PythonVariants(Variants):
 
     def make_single(self) -> gym.Env[Any, Any] | None:
         """The environment that the first function makes."""
-        return self._env_fns[0]()
+        env: gym.Env[Any, Any] = self._env_fns[0]()
+        return env
 
 
 class AgentsVariants(PythonVariants):

@@ -366,4 +366,5 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
 def _checked(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
     check_given(CartwheelAgentsEnv.__name__, envs._pool, keywords)
     check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)
-    return envs
+    own: ParallelVectorEnv = envs
+    return own

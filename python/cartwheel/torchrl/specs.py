@@ -160,7 +160,8 @@ def reader(space: Space[Any], spec: Any) -> Reader:
     if isinstance(space, Tuple):
         return lambda batch: torch.from_numpy(np.stack(batch, axis=1))
     if isinstance(space, Box | MultiBinary) and tuple(spec.shape) == space.shape:
-        return torch.from_numpy
+        from_numpy: Reader = torch.from_numpy
+        return from_numpy
     return lambda batch: spec.encode(batch, ignore_device=True)
 
 

@@ -156,7 +156,8 @@ class PoolVectorEnv(
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
-        return self._pool.step(actions, env_index)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions, env_index)
+        return result
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
         """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
@@ -183,7 +184,9 @@ class PoolVectorEnv(
             WorkerTimeoutError: Environments are still busy; wait again, or reset.
             Exception: As for :meth:`step`.
         """
-        return self._pool.step_wait(as_timeout(timeout))
+        seconds = as_timeout(timeout)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
+        return result
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Waits for a call.
@@ -199,12 +202,14 @@ class PoolVectorEnv(
             WorkerTimeoutError: Environments are still busy; wait again, or reset.
             Exception: The environment of the lowest failing row raised it.
         """
-        return self._pool.call_wait(as_timeout(timeout))
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
+        return results
 
     @property
     def timeout(self) -> float | None:
         """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
-        return self._callbacks.timeout
+        seconds: float | None = self._callbacks.timeout
+        return seconds
 
     # Rollouts
 

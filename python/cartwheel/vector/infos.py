@@ -79,7 +79,8 @@ def failed_steps(
     whole = terminated
     if mode == AutoresetMode.SAME_STEP:
         whole = terminated & (infos["_final_obs"][places] if "_final_obs" in infos else False)
-    return failed[places] & ~whole
+    steps: NDArray[np.bool_] = failed[places] & ~whole
+    return steps
 
 
 def masks_of(infos: Iterable[Any]) -> set[str]:

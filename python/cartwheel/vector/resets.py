@@ -86,10 +86,13 @@ class Resets(PoolOwner[ObsType, ActType]):
                 ``"reset_mask"`` is allowed there, and row numbers with ``full_batch``.
         """
         prepared = self._prepared("reset", seed, options)
+        result: tuple[ObsType, dict[str, Any]]
         if prepared is None:
             rows = self._prepared_rows("reset", seed, options, alone=True)
-            return self._pool.reset_rows(*rows, "reset", self._callbacks.timeout)
-        return self._pool.reset(*prepared, "reset", self._callbacks.timeout)
+            result = self._pool.reset_rows(*rows, "reset", self._callbacks.timeout)
+        else:
+            result = self._pool.reset(*prepared, "reset", self._callbacks.timeout)
+        return result
 
     def reset_async(self, seed: Seeds = None, options: ResetOptions = None) -> None:
         """Begins a reset, with the arguments of :meth:`reset`; :meth:`reset_wait` returns it.
@@ -230,7 +233,8 @@ class Resets(PoolOwner[ObsType, ActType]):
         """
         in_parts = self._pool.pending() is None and self._pool.in_flight()
         wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
-        return wait(as_timeout(timeout))
+        result: tuple[ObsType, dict[str, Any]] = wait(as_timeout(timeout))
+        return result
 
     def _in_parts(self, options: ResetOptions) -> bool:
         """Whether a reset with these options returns a batch of some rows, as ``recv`` does."""

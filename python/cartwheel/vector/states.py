@@ -63,7 +63,8 @@ def loaded(pool: Pool, callbacks: Any, states: list[bytes], space: Space[Any], c
     """
     rows = list(range(len(states)))
     before = saved(pool, callbacks, rows, calling, with_failed=True)
-    return _in_order(rows, _restored(pool, callbacks, rows, states, before), space)[0]
+    batches = _restored(pool, callbacks, rows, states, before)
+    return _in_order(rows, batches, space)[0]
 
 
 def _restored(
@@ -143,7 +144,8 @@ def _in_order(
 
 def _rows_of(infos: dict[str, Any]) -> NDArray[Any]:
     """Returns the rows of a batch, which the infos of EnvPool have under another name."""
-    return infos["env_index" if "env_index" in infos else "env_id"]
+    rows: NDArray[Any] = infos["env_index" if "env_index" in infos else "env_id"]
+    return rows
 
 
 def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[bytes]:
@@ -151,7 +153,8 @@ def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[b
 
     The rows have to be reset afterwards.
     """
-    return callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
+    states: list[bytes] = callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
+    return states
 
 
 def use_cache(

@@ -37,7 +37,8 @@ def pickled(content: Any) -> bytes:
     try:
         return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
-        return cloudpickle.dumps(content)
+        data: bytes = cloudpickle.dumps(content)
+        return data
 
 
 def message(content: Any) -> bytes:

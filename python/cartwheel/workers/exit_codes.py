@@ -23,11 +23,13 @@ class _OneByOne:
         """Returns the exit code; ``None`` if the process has not ended."""
         read: Any = super()
         if os.getpid() != self.owner:  # a thread that holds the lock may not exist in this process
-            return read.poll(flag)
+            code: int | None = read.poll(flag)
+            return code
         if flag != os.WNOHANG and self.returncode is None:
             self._wait()  # without the lock, so that others do not wait for as long
         with self.lock:
-            return read.poll(flag)
+            code = read.poll(flag)
+            return code
 
     def _wait(self) -> None:
         """Waits for the end of the process, and leaves its exit code."""

@@ -447,7 +447,8 @@ class WorkerGroup:
             process.kill()
             raise
         self.retired.pop(worker, None)
-        return process.pid
+        pid: int = process.pid
+        return pid
 
     def continue_with(
         self,

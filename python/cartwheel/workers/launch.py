@@ -237,7 +237,8 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
         group.hand_over(worker, shard)
     for channel, objects in zip(group.channels, group.objects, strict=True):
         if isinstance(channel, LocalChannel) and group.local is None:
-            channel.post((memory, functools.partial(Shard, **shard, objects=objects)))
+            make_shard = functools.partial(Shard, **shard, objects=objects)
+            channel.post((memory, make_shard))
     return memory, own
 
 

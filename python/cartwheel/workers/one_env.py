@@ -132,7 +132,8 @@ def _parts(one: Any) -> Iterable[Any]:
         return dict.values(one)
     for kind in _COLLECTIONS:
         if isinstance(one, kind):
-            return kind.__iter__(one)
+            elements: Iterable[Any] = kind.__iter__(one)
+            return elements
     is_opaque = isinstance(one, type | types.ModuleType) or not hasattr(type(one), "__dict__")
     own = None if is_opaque else _dictionary(one)
     return dict.values(own) if isinstance(own, dict) else ()

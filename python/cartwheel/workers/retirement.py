@@ -106,7 +106,8 @@ class Handoff:
         length = _HEAD.unpack(head)[0] if len(head) == _HEAD.size else 0
         if not length:
             return None
-        return pickle.loads(_read(file, length))
+        left: dict[str, Any] = pickle.loads(_read(file, length))
+        return left
 
 
 def _read(file: int, length: int) -> bytes:

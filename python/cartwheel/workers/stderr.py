@@ -92,7 +92,8 @@ class _Kept:
             self._keep(text.encode(errors="backslashreplace"))
         if getattr(self._stream, "closed", False):
             return len(text)  # by an environment: a record of the logger must not raise
-        return self._stream.write(text)
+        written: int = self._stream.write(text)
+        return written
 
     def writelines(self, lines: Any) -> None:
         for line in lines:

@@ -346,7 +346,8 @@ class Worker:
 
     def receive_actions(self) -> list[Any]:
         """Receives the actions of a step whose action space has no fixed shape."""
-        return self.channel.receive()
+        actions: list[Any] = self.channel.receive()
+        return actions
 
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""

@@ -295,7 +295,8 @@ def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
         parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
         columns = [_joined(part, batch[key]) for key, part in parts]
         return np.concatenate(columns, axis=1)
-    return batch.reshape(len(batch), -1)
+    array: NDArray[Any] = batch.reshape(len(batch), -1)
+    return array
 
 
 def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDArray[Any]:
@@ -307,7 +308,8 @@ def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDA
         chosen[:, number] = flat[:, at : at + size].argmax(axis=1)
         at += size
     shape = tuple(space.shape or ())
-    return chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
+    found: NDArray[Any] = chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
+    return found
 
 
 class RescaleAction(ActionWrapper):

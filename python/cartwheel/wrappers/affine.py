@@ -82,7 +82,8 @@ class Affine:
 
     def backward(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Maps a batch from the new bounds to the old ones."""
-        return (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
+        moved: NDArray[Any] = (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
+        return moved
 
 
 def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:

@@ -337,7 +337,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
                 step, ended, nested.take(space, shown, at), take_infos(infos, at)
             )
         elif not due:
-            return step
+            return step  # type: ignore[no-any-return]
         if due:
             at = np.arange(due)
             step = self._with_resets(
@@ -345,7 +345,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             )
         if shares.rows is not None:
             step[4]["env_index"] = shares.rows
-        return step
+        return step  # type: ignore[no-any-return]
 
     def _same_step(
         self, step: Step, places: NDArray[np.intp], shown: Any, reset_infos: dict[str, Any]

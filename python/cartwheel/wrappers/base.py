@@ -365,7 +365,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """A wrapper raises for a plain batch that so many wrappers have seen."""
-        self._source.on_its_way = self._new_batch(kinds, *results, {})
+        infos: dict[str, Any] = {}
+        self._source.on_its_way = self._new_batch(kinds, *results, infos)
         self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
@@ -482,7 +483,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         self._source.check_steps_rows("rollout")
         self.end_rollout()
         if not self._changes_rollouts():
-            return self._source.envs.rollout(num_steps)
+            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
+            return arrays
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
         space = self.single_observation_space
         reward_space = reward_space_of(self)

@@ -390,7 +390,8 @@ class NormalizeReward(Normalizer):
     @property
     def return_rms(self) -> RunningMoments:
         """Mean, variance and count of the discounted returns so far, as copies; can be set."""
-        return self._moments()
+        moments: RunningMoments = self._moments()
+        return moments
 
     @return_rms.setter
     def return_rms(self, moments: Any) -> None:

@@ -426,4 +426,5 @@ def _transfers_to(device: Device, env: Any) -> Transfers:
     attached = innermost._attached
     if device.name not in attached:
         attached[device.name] = Transfers(device, has_slabs=True)
-    return attached[device.name]
+    found: Transfers = attached[device.name]
+    return found

@@ -295,7 +295,8 @@ class FlattenObservation(ObservationWrapper):
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
-        rows = nested.rows(space, observations, nested.count(space, observations))
+        size = nested.count(space, observations)
+        rows = nested.rows(space, observations, size)
         values = [flatten(self._filled, _filled(space, row)) for row in rows]
         return nested.stack(flat, values)
 
@@ -341,7 +342,8 @@ def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
         return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
     if isinstance(space, MultiDiscrete):
         return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
-    return np.asarray(batch, space.dtype).reshape(rows, -1)
+    array: NDArray[Any] = np.asarray(batch, space.dtype).reshape(rows, -1)
+    return array
 
 
 def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -440,7 +440,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
 
         With a ``reward_space`` of shape ``(k,)`` the sums are ``[num_envs, k]``.
         """
-        return self._episodes.running()[0]
+        returns: NDArray[np.float64] = self._episodes.running()[0]
+        return returns
 
     @property
     def episode_start_times(self) -> NDArray[np.float64]:
@@ -454,7 +455,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     @property
     def episode_lengths(self) -> NDArray[np.int64]:
         """The number of steps of each environment's present episode so far, ``[num_envs]``."""
-        return self._episodes.running()[1]
+        lengths: NDArray[np.int64] = self._episodes.running()[1]
+        return lengths
 
     def _operation(self) -> Operation:
         if self._shape:

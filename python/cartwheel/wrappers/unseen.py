@@ -101,7 +101,8 @@ class Unseen:
 
     def begun(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the present observation of rows is the first of an episode, and was lost."""
-        return self._what[rows] == _BEGUN
+        begun: NDArray[np.bool_] = self._what[rows] == _BEGUN
+        return begun
 
     def mark_uncertain(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
         """It is not known whether the results that these rows lost were seen, or were there.

@@ -54,7 +54,8 @@ def load_mujoco(user: str) -> ModuleType:
         ImportError: It is not installed, or is older than :data:`OLDEST`; the error names the
             extra.
     """
-    return load("mujoco", "mujoco", user, OLDEST)
+    mujoco: ModuleType = load("mujoco", "mujoco", user, OLDEST)
+    return mujoco
 
 
 def addresses(mujoco: ModuleType) -> dict[str, int]:

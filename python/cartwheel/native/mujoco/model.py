@@ -84,7 +84,8 @@ class Simulation:
     @property
     def number(self) -> int:
         """The number of the model in Rust: the option ``simulation`` of an environment."""
-        return self._registered.number
+        number: int = self._registered.number
+        return number
 
 
 def compiled(mujoco: ModuleType, model: Any) -> bytes:

@@ -41,7 +41,8 @@ def split_changes(state: bytes) -> tuple[bytes, dict[str, Any]]:
         _, length, digest = _HEAD.unpack_from(state)
         body = state[end : end + length]
         if len(body) == length and _digest(body) == digest:
-            return state[end + length :], pickle.loads(body)
+            changes: dict[str, Any] = pickle.loads(body)
+            return state[end + length :], changes
     raise ValueError(f"the state of {len(state)} bytes was cut or changed")
 
 

@@ -249,7 +249,8 @@ class Pipeline(abc.ABC):
         """Which rows may continue with their column, as far as ``run_ahead`` allows."""
         ahead = self.run_ahead
         slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
-        return self._column[rows] <= slowest + ahead
+        permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
+        return permitted
 
     def _is_complete(self) -> bool:
         """Whether the next rollout has all of its columns."""

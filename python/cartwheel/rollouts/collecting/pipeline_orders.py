@@ -139,7 +139,8 @@ class Groups(Pipeline):
 
     def _is_flying(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         state = self._state[rows]
-        return (state == STEPPING) | (state == RESETTING)
+        flying: NDArray[np.bool_] = (state == STEPPING) | (state == RESETTING)
+        return flying
 
     def _arrive(self, rows: NDArray[np.int64]) -> None:
         """Complete columns count at the turn of their group."""
