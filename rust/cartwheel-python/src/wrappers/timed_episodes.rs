@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{EightBytes, PlaceColumns, Received, StepArrays, StepColumns};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use super::state::{entry, flags, put, put_flags};
 use crate::array::{Block, Blocks, from_numbers};
 use crate::known::intern;
@@ -165,17 +165,18 @@ type Running<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 
 /// A number of each episode at its place, and zeros elsewhere.
-fn numbers_of<'py, T: EightBytes>(
+fn numbers_of<'py>(
     py: Python<'py>,
     block: &Block,
+    dtype: DType,
     ended: &[(usize, Timed)],
     places: usize,
-    number: impl Fn(&Timed) -> T,
+    number: impl Fn(&Timed) -> [u8; 8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    block.filled(py, T::DTYPE, places, &[], |buffer| {
+    block.filled(py, dtype, places, &[], |buffer| {
         let buffer = buffer.as_chunks_mut().0;
         for (place, episode) in ended {
-            buffer[*place] = number(episode).bytes();
+            buffer[*place] = number(episode);
         }
     })
 }
@@ -190,11 +191,14 @@ fn report<'py>(
     let numbers = Block::space(places * size_of::<f64>());
     let block = blocks.next(py, 3 * numbers + Block::space(places))?;
     let values = PyDict::new(py);
-    let returns = numbers_of(py, block, ended, places, |episode| episode.total)?;
+    let number = |episode: &Timed| episode.total.to_ne_bytes();
+    let returns = numbers_of(py, block, DType::F64, ended, places, number)?;
     values.set_item(intern!(py, "r"), returns)?;
-    let lengths = numbers_of(py, block, ended, places, |episode| episode.length)?;
+    let number = |episode: &Timed| episode.length.to_ne_bytes();
+    let lengths = numbers_of(py, block, DType::I64, ended, places, number)?;
     values.set_item(intern!(py, "l"), lengths)?;
-    let seconds = numbers_of(py, block, ended, places, |episode| episode.seconds)?;
+    let number = |episode: &Timed| episode.seconds.to_ne_bytes();
+    let seconds = numbers_of(py, block, DType::F64, ended, places, number)?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = block.filled(py, DType::Bool, places, &[], |buffer| {
         for (place, _) in ended {

@@ -34,11 +34,11 @@ fn text<T>(result: Result<T, VectorError>) -> String {
 
 #[test]
 fn an_error_of_the_engine_can_be_told_from_others_by_its_cause() {
-    let (doing, source) = ("reserving memory".to_owned(), io::ErrorKind::OutOfMemory.into());
-    let error = VectorError::from(EngineError::Os { doing, source });
-    let VectorError::Engine(cause) = error else { panic!("an error of the engine") };
+    let (doing, cause) = ("reserving memory".to_owned(), io::ErrorKind::OutOfMemory.into());
+    let error = VectorError::from(EngineError::Os { doing, cause });
+    let VectorError::Engine(error) = error else { panic!("an error of the engine") };
     assert!(
-        matches!(&*cause, EngineError::Os { source, .. } if source.kind() == io::ErrorKind::OutOfMemory)
+        matches!(&*error, EngineError::Os { cause, .. } if cause.kind() == io::ErrorKind::OutOfMemory)
     );
     let refused = built(2, 1).recv().unwrap_err();
     assert!(
