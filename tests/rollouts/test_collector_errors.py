@@ -199,7 +199,7 @@ def test_unsupported_environments_are_refused():
     with pytest.raises(TypeError, match="`envs` must be a vector environment, got"):
         cartwheel.Collector(cartwheel.NativeEnv("CartPole-v1"), policy, 3)
     envs = INLINE(transcripts(3, 4, 5), batch_size=2)
-    with pytest.raises(ValueError, match="all 3 environments, but `batch_size` is 2"):
+    with pytest.raises(ValueError, match="all 3 rows, but batch_size is 2"):
         cartwheel.Collector(envs, policy, 3)
     envs.close()
     for space, action in ((Text(5), None), (None, Text(5))):

@@ -60,8 +60,6 @@ class Worker:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
-        largest_infos: The maximum size of a stream of infos that a worker process can send, in
-            bytes. The rest of a message is for its pickle, and for what is told about failures.
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
         retires: Whether :meth:`retire` is called before each episode.
         handoff: What a worker process that retired left to this one: the observation that its row
@@ -69,7 +67,6 @@ class Worker:
     """
 
     pickle = staticmethod(pickled)
-    largest_infos = LARGEST_MESSAGE - (1 << 20)
 
     def __init__(
         self,
@@ -244,6 +241,14 @@ class Worker:
         except BaseException:
             return False
         return True
+
+    @property
+    def largest_infos(self) -> int:
+        """The maximum size of a stream of infos that a worker process can send, in bytes.
+
+        The rest of a message is for its pickle, and for what is told about failures.
+        """
+        return LARGEST_MESSAGE - (1 << 20)
 
     def ready(self) -> None:
         """Sends the caller the message that this worker serves. Native code calls it."""
