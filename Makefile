@@ -76,12 +76,12 @@ lint-rust loom-briefly: | $(FIRST)
 
 # The crates are as in the module and built once for both, but for the engine: its failpoints would be in all of them.
 # The binding has no tests. It is named so that the crates of others have the features that they have in the module.
-# rustdoc would warn that it cannot use the jobs that MAKEFLAGS names.
+# rustdoc would warn that it cannot use the jobs that these variables name.
 test-rust: loom-briefly setup ## run the tests of the crates, with injected faults, and under loom with one preemption
 	@echo '==> cargo test'
-	@unset MAKEFLAGS; cargo test --locked --profile dev $(CRATES)
+	@unset MAKEFLAGS MFLAGS; cargo test --locked --profile dev $(CRATES)
 	@echo '==> cargo test, the engine with failpoints'
-	@unset MAKEFLAGS; cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
+	@unset MAKEFLAGS MFLAGS; cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
 
 # Few interleavings: optimizing takes longer.
 loom-briefly:
