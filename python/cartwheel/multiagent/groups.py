@@ -133,6 +133,9 @@ class Groups:
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
 
+        Returns:
+            The same five values as :meth:`step`.
+
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
         """

@@ -143,6 +143,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
 
+        Returns:
+            The same five values as :meth:`step`.
+
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
         """

@@ -79,8 +79,8 @@ impl Archive {
         self.waiting.push_back(episode);
     }
 
-    /// Reserves memory for all that may wait. Pages that are never written cost nothing, and a list that
-    /// grows step by step is copied to new pages again and again. It still grows if there is no memory.
+    /// Reserves memory for all episodes that may wait: a list that grows is copied to new pages each time,
+    /// and pages that are never written cost nothing. Without that much memory, it grows as it would have.
     #[cold]
     fn reserve(&mut self) {
         _ = self.waiting.try_reserve_exact(self.max_waiting - self.waiting.len());

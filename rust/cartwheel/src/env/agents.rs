@@ -70,7 +70,7 @@ impl AgentFlags {
     ///
     /// # Panics
     ///
-    /// When there is no such agent, as the functions below.
+    /// When there is no such agent. So do the functions below.
     pub fn terminate(&mut self, agent: usize) {
         self.end(agent, TERMINATED);
     }
