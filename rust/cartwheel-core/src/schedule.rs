@@ -63,17 +63,17 @@ pub fn read_most_cpus() -> Result<usize, String> {
     max
 }
 
-/// Where the shards of one thread end, in parts of its share of the rows of native environments: the
-/// first shards are large, since each one costs something, and the last ones are small, since a batch
-/// ends with its last shard.
-const ENDS: [usize; 10] = [8, 14, 19, 23, 26, 28, 29, 30, 31, 32];
-
-/// The same for rows that are stepped in blocks, which are short and alike: a shard costs as much as
-/// some ten of them.
-const ENDS_OF_BLOCKS: [usize; 8] = [8, 16, 20, 24, 26, 28, 30, 32];
+/// Where the shards of one thread end, in parts of its share of the rows of native environments: each
+/// takes half of the rest. They are few, since each one costs something, and the last ones are
+/// small, since a batch ends with its last shard. The first one may be large: a thread that is three
+/// times slower has finished it when the others have taken everything else.
+const ENDS: [usize; 6] = [16, 24, 28, 30, 31, 32];
 
 /// The parts of a share.
 const PARTS: usize = 32;
+
+/// The most rows of a thread that are shards of their own, if they are stepped one by one.
+const MAX_ALONE: usize = 10;
 
 /// The most rows of a shard, and of one whose rows are stepped one by one: these take longer to make.
 /// Rows are made shard by shard, and a signal is noticed between two of them.
@@ -91,7 +91,7 @@ const MAX_SEGMENT_ONE_BY_ONE: usize = 1024;
 /// ```
 /// use cartwheel_core::schedule::fine_shards;
 ///
-/// assert_eq!(fine_shards(100, 2, 1).len(), 20);
+/// assert_eq!(fine_shards(100, 2, 1).len(), 12);
 /// assert_eq!(fine_shards(100, 2, 32), vec![0..32, 32..64, 64..100]);
 /// assert_eq!(fine_shards(20, 2, 32), vec![0..10, 10..20]);
 /// assert_eq!(fine_shards(100, 1, 1), vec![0..100]);
@@ -127,17 +127,16 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     if threads <= 1 || blocks < threads {
         return shards(rows, threads);
     }
-    if block == 1 && rows <= threads * ENDS.len() {
+    if block == 1 && rows <= threads * MAX_ALONE {
         return shards(rows, rows); // no row waits for another one, however uneven they are
     }
     // Divided by thread first, as a thread pool divides the shards, so that each thread gets its part of
     // the blocks.
-    let ends = if block > 1 { &ENDS_OF_BLOCKS[..] } else { &ENDS };
     let mut dealt = Vec::new();
     for share in shards(blocks, threads) {
         let mut first = share.start;
         // Rounded up: what does not divide evenly makes a first shard longer, not the last one.
-        for end in ends {
+        for end in ENDS {
             let end = share.start + (share.len() * end).div_ceil(PARTS);
             if end > first {
                 dealt.push(block * first..block * end);
@@ -177,14 +176,14 @@ mod tests {
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
             let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
             assert!(shards.iter().all(|shard| shard.len() <= max_segment + block), "{shards:?}");
-            let max = (threads * ENDS.len()).max(2 * rows.div_ceil(max_segment));
+            let max = (threads * ENDS.len().max(MAX_ALONE)).max(2 * rows.div_ceil(max_segment));
             assert!(shards.len() <= max, "{} shards for {threads} threads", shards.len());
         }
     }
 
     #[test]
     fn blocks_are_whole_wherever_there_are_enough_of_them() {
-        assert_eq!(fine_shards(1000, 2, 64).len(), 11);
+        assert_eq!(fine_shards(1000, 2, 64).len(), 7);
         for (rows, threads, block) in cases() {
             let shards = fine_shards(rows, threads, block);
             let whole = shards.iter().all(|shard| shard.start % block == 0);

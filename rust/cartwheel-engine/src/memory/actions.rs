@@ -16,6 +16,9 @@ use super::mapping::Mapping;
 use crate::space::{ActionTag, DType, Extent, LEAF_ALIGN, Leaf};
 use crate::wake::Op;
 
+/// Bytes of a line of the cache, or fewer: lines are longer on some processors.
+const CACHE_LINE: usize = 64;
+
 /// Bytes kept for one element, whatever its dtype.
 const ELEMENT_BYTES: usize = 16;
 
@@ -257,6 +260,25 @@ impl<'a> ActionRows<'a> {
         // SAFETY: the elements are inside the mapping and at rest while their rows are stepped
         // (invariant 5); `into` is a live Rust slice and so cannot overlap them.
         unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Loads the elements of one leaf, whose tag is `tag`, into the cache of this core: the pool wrote
+    /// them on another one. An environment that computes between its reads would wait for each line;
+    /// here the processor waits for all of them at once.
+    ///
+    /// # Panics
+    ///
+    /// As [`ActionRows::place`].
+    pub(super) fn fetch(&self, leaf: usize, tag: ActionTag) {
+        let (first, row_len) = self.place(leaf, tag, self.rows());
+        let bytes = self.rows.len() * row_len * tag.size();
+        for at in (0..bytes).step_by(CACHE_LINE) {
+            // SAFETY: the byte is one of these elements, which are inside the mapping.
+            let byte = unsafe { first.add(at) };
+            // SAFETY: the elements are at rest while their rows are stepped (invariant 5). The read is
+            // volatile so that it is not left out.
+            unsafe { byte.read_volatile() };
+        }
     }
 
     /// Address of the elements of `rows` of one leaf, which have this tag; and the number of elements
