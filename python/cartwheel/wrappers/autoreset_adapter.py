@@ -14,9 +14,9 @@ from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
-from cartwheel.wrappers.base import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE, blank_reports, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
+from cartwheel.wrappers.whole_batches import WholeBatches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
