@@ -55,7 +55,7 @@ class RecordEpisode(VectorWrapper):
     true terminal one, in every autoreset mode. It is written when it is over. Episodes that a
     reset or :meth:`close` cuts short are written with both last flags false. Frozen steps are not
     written, and neither are steps in which the environment failed or whose results were lost; such
-    an episode ends before them.
+    an episode ends before them. An episode that began before the wrapper was made is left out.
 
     Files are written by a thread, at most a quarter of a second after an episode. If the thread
     fails, for instance because the disk is full, the next call raises its error, and so does

@@ -117,6 +117,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             acts = () if kind.act is VectorWrapper.act else (inner.act,)
             self._inner_wrappers = (*inner._inner_wrappers, *wrappers)
             self._inner_acts = (*acts, *inner._inner_acts)
+            if type(self).transform is not VectorWrapper.transform:
+                self._source.add_wrapper(len(self._inner_wrappers))
         #: Whether any wrapper changes actions, or looks at them.
         self._acts = bool(self._inner_acts) or type(self).act is not VectorWrapper.act
         self._recording: StepRecording | None = None

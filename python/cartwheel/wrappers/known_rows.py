@@ -14,7 +14,7 @@ from cartwheel._cartwheel import RowKinds
 from cartwheel._internal.arguments import mode_of
 from cartwheel._internal.reset_arguments import as_reset_of_all, as_reset_rows, names_rows
 from cartwheel._internal.suggestions import vector_env_instead
-from cartwheel.errors import is_raised_by_env
+from cartwheel.errors import ForkedProcessError, is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
@@ -87,14 +87,23 @@ class KnownRows:
             self._read_dropped(ignores=True)
             innermost._sources.add(self)
             self._note_over(self.rows_over())
-            if self.pool_state().begun:
-                self._unseen.begin_late()
+        self.add_wrapper(0)
+
+    def add_wrapper(self, number: int) -> None:
+        """A wrapper is made, with this number from the innermost on."""
+        with contextlib.suppress(gym.error.ClosedEnvironmentError, ForkedProcessError):
+            calls = Calls(self.envs)
+            if calls.has_begun:
+                self._unseen.join(number, begins=calls.begins)
 
     def get_rows(self) -> dict[str, Any]:
         """Returns what is known of the rows, for :meth:`set_rows`."""
         self._read_dropped()
+        kinds = RowKinds(self.envs.num_envs, self.autoreset_mode.value)
+        kinds.set_state(self._kinds.state())
+        kinds.lose(self._unseen.joined, True)  # there, no wrapper knows all of such an episode
         return {
-            "kinds": self._kinds.state(),
+            "kinds": kinds.state(),
             "beginnings": self._beginnings.get_state(),
             "unseen": self._unseen.get_state(),
         }

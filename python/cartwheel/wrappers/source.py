@@ -345,7 +345,10 @@ class Source(KnownRows):
 
     def _show_stepped(self, batch: Batch) -> None:
         """Rows of a step, or of a reset, whose last results were lost."""
-        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds)
+        over: Any = False
+        if batch.rewards is not None:
+            over = np.logical_or(batch.terminations, batch.truncations)
+        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds, over)
         if batch.seeds is not None:  # of an episode that was not shown from its beginning on
             batch.seeds = np.where(begun, -1, batch.seeds)
 
@@ -361,11 +364,12 @@ class Source(KnownRows):
 
     def _reset(self, result: tuple[Any, dict[str, Any]], seed: Any, options: ResetOptions) -> Batch:
         observations, infos = result
-        if self._calls is not None:
-            self._calls.note()
-        failed_rows(infos)  # refuses infos other than a dictionary
         num_envs = self.envs.num_envs
         by_number = names_rows(options)
+        if self._calls is not None:
+            is_whole = not by_number and as_reset_mask(options, num_envs) is None
+            self._calls.note(is_reset=is_whole)
+        failed_rows(infos)  # refuses infos other than a dictionary
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
         if rows is not None:  # the others, if there are any, are in flight
             self._send_resets(seed, options, in_parts=True)
