@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -194,6 +195,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
         Raises:
             TypeError: Rows cannot be stepped apart.
+            WorkerTimeoutError: The step is still pending: :meth:`step_wait` goes on with it.
             Exception: As for the wrapped environment.
         """
         shares, actions = self._shares(actions, env_index)
@@ -223,9 +225,18 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             shares = _ALL if self._waits_for is None else self._waits_for
             result = None
             if shares.stepped is None or len(shares.stepped):
-                wait = self._inner.step_wait
-                result = wait(timeout) if timeout is not None else wait()
+                result = self._waited(() if timeout is None else (timeout,))
             return self._finish(shares, result, timeout)
+
+    def _waited(self, arguments: tuple[float, ...]) -> Step:
+        """Waits for the steps of rows, also for those of ``step``, which is received."""
+        try:
+            step: Step = self._inner.step_wait(*arguments)
+        except NoAsyncCallError:
+            if not self._source.receives_steps():
+                raise
+            step = self._inner.recv(*arguments)
+        return step
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(

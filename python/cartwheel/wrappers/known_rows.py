@@ -14,7 +14,7 @@ from cartwheel._cartwheel import RowKinds
 from cartwheel._internal.arguments import mode_of
 from cartwheel._internal.reset_arguments import as_reset_of_all, as_reset_rows, names_rows
 from cartwheel._internal.suggestions import vector_env_instead
-from cartwheel.errors import ForkedProcessError, is_raised_by_env
+from cartwheel.errors import ForkedProcessError, WorkerTimeoutError, is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
@@ -316,6 +316,8 @@ class KnownRows:
         assert self._pool is not None
         if self._pool.pending() is not None:
             return False
+        if isinstance(error, WorkerTimeoutError) and not error.results_lost:
+            return False  # the call can be waited for again
         if before is not None:
             now = self.pool_state()
             return now.begun != before.begun or not before.flying <= now.flying

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
@@ -142,6 +143,19 @@ class Source(KnownRows):
             self._lose_step(error, self._waits_for, before)
             raise
         return batch
+
+    def wait_again(self, timeout: float | None) -> Batch:
+        """Waits for a step again, for which a call waited in vain."""
+        try:
+            return self.step_wait(timeout)
+        except NoAsyncCallError:
+            if not self.receives_steps():
+                raise
+        return self.recv(timeout)
+
+    def receives_steps(self) -> bool:
+        """Whether rows are in flight: those of a step of some rows, if no other call sent any."""
+        return bool(getattr(self.envs, "sends_rows", False) and self._flying())
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
