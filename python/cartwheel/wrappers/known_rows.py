@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool
     from cartwheel._internal.reset_arguments import ResetOptions
 
+#: Errors of Gymnasium's vector environments before anything is stepped.
+_REFUSALS = gym.error.Error | gym.error.AlreadyPendingCallError | gym.error.NoAsyncCallError
+
 
 class KnownRows:
     """The kind, the seed and the options that each row has next, and results that were lost.
@@ -305,7 +308,7 @@ class KnownRows:
 
     def _loses_nothing(self, error: BaseException) -> bool:
         """Whether a call without a pool is known to go on, or not to have begun, as it raises."""
-        if isinstance(error, TimeoutError | gym.error.Error):
+        if isinstance(error, TimeoutError | _REFUSALS):
             return True
         with contextlib.suppress(Exception):  # closed, or of another process
             return self._calls is not None and self._calls.sees_all and not self._calls.others()
