@@ -119,6 +119,18 @@ def test_episodes_that_a_failure_cut_short_are_played_again():
     assert (found.agents["walker_0"].returns < 1).all()
 
 
+@EVERY_MODE
+def test_an_environment_that_always_fails_raises_the_last_error(mode):
+    keywords = {"executor": "inline", "on_error": "restart", "max_restarts": None}
+    text = "row 1 failed in 100 episodes in a row, the last time by OSError: tripped"
+    failing = [Walkers, lambda: Walkers(fails_at=2)]
+    with (
+        cartwheel.ParallelVectorEnv(failing, autoreset_mode=mode, **keywords) as envs,
+        pytest.raises(RuntimeError, match=text),
+    ):
+        cartwheel.evaluate(envs, push, seed=0)
+
+
 @pytest.mark.parametrize(
     ("keywords", "error", "text"),
     [

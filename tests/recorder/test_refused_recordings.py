@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError
 from gymnasium.spaces import Discrete, Sequence
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
+import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 from tests.recorder.test_writing import painters, record
-from tests.support.environments import SamplingEnv
+from tests.support.environments import SamplingEnv, TranscriptEnv
 
 
 def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
@@ -114,6 +115,20 @@ def test_a_refused_call_leaves_the_actions_in_flight(tmp_path):
     with pytest.raises(AlreadyPendingCallError, match="in flight"):
         recorder.send(np.array([0, 1]))
     recorder.recv()
+    recorder.close()
+    with h5py.File(tmp_path / "demo.h5") as file:
+        assert [file[f"traj_{row}/actions"][0, 0] for row in (0, 1)] == [1, 0]
+
+
+@pytest.mark.parametrize("build", [cartwheel.VectorEnv, AsyncVectorEnv])
+@pytest.mark.parametrize("call", ["step", "step_async"])
+def test_a_refused_call_leaves_the_actions_of_a_pending_step(tmp_path, build, call):
+    recorder = record(tmp_path, build([partial(TranscriptEnv, 5)] * 2))
+    recorder.reset()
+    recorder.step_async(np.array([1, 0]))
+    with pytest.raises(AlreadyPendingCallError):
+        getattr(recorder, call)(np.array([0, 1]))
+    recorder.step_wait()
     recorder.close()
     with h5py.File(tmp_path / "demo.h5") as file:
         assert [file[f"traj_{row}/actions"][0, 0] for row in (0, 1)] == [1, 0]

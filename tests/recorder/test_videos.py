@@ -353,3 +353,27 @@ def test_frames_of_other_sizes_are_refused_at_the_first_reset(tmp_path):
     with pytest.raises(ValueError, match=r"row 1 has \(7, 10, 3\), others have \(6, 10, 3\)"):
         envs.reset()
     envs.close()
+
+
+@pytest.mark.parametrize("order", ["free", "groups"])
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_rows_that_are_drawn_are_not_sent_one_by_one(tmp_path, order, executor):
+    def policy(observations):
+        return np.zeros(len(observations), int)
+
+    text = f"order='{order}' sends and receives single rows"
+    for folder, save_video in (("with", None), ("without", False)):
+        envs = painters(2, executor)
+        recorder = RecordEpisode(envs, tmp_path / folder, save_video=save_video)
+        plays = [partial(cartwheel.Collector, recorder, policy, 3, order=order)]
+        if order == "free":
+            plays.append(partial(cartwheel.evaluate, recorder, policy, order=order))
+        for play in plays:
+            if save_video is None:
+                with pytest.raises(TypeError, match=text):
+                    play()
+            else:
+                play()
+        auto = cartwheel.Collector(recorder, policy, 3, order="auto")
+        assert [auto.collect().num_steps for _ in range(3)] == [3] * 3
+        recorder.close()

@@ -16,7 +16,7 @@ import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset, writer
 from cartwheel.recorder.layouts import ManiSkillFiles
 from cartwheel.wrappers import RescaleObservation
-from tests.support.environments import SamplingEnv
+from tests.support.environments import SamplingEnv, transcripts
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
 from tests.support.painting import PaintingEnv
 from tests.support.programs import run_program
@@ -311,6 +311,32 @@ def test_a_filter_chooses_episodes_by_their_metadata(tmp_path):
     assert [about["episode_id"] for _, about in rows[1]] == [0, 1]
     assert len(seen) == 6
     assert {"elapsed_steps", "return", "terminated", "episode_seed"} <= seen[0].keys()
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_a_filter_that_raises_loses_the_episode_that_it_is_about(tmp_path, mode):
+    def chooses(about):
+        if about["env_index"] == 0:
+            raise KeyError("no such thing")
+        return True
+
+    for steps in (1, 2):
+        envs = cartwheel.VectorEnv(transcripts(2, 2, 3), executor="inline", autoreset_mode=mode)
+        folder = tmp_path / str(steps)
+        recorder = record(folder, envs, episode_filter=chooses)
+        recorder.reset(seed=1)
+        recorder.step([1, 1, 1])
+        ends = recorder.close if steps == 1 else partial(recorder.step, [1, 1, 1])
+        with pytest.raises(KeyError, match="no such thing"):
+            ends()
+        recorder.close()
+        assert envs.closed
+        none, whole, cut = recorded_episodes(folder, 3)
+        assert not none
+        for row, is_over in ((whole, steps == 2), (cut, False)):
+            [(arrays, about)] = row
+            assert arrays["obs"].ravel().tolist() == list(range(steps + 1))
+            assert about["terminated"] == is_over
 
 
 def test_each_row_has_the_options_of_its_own_reset(tmp_path):

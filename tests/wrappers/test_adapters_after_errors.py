@@ -1,17 +1,29 @@
-"""After errors, time-outs and restored states an adapter goes on as environments of the mode do."""
+"""After errors, time-outs and restored states, wrappers that make several calls go on.
+
+An adapter goes on as environments of the mode do.
+"""
+
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 import cartwheel
-from cartwheel.wrappers import AutoresetAdapter, RecordEpisodeStatistics, TransformObservation
+from cartwheel.wrappers import (
+    AtariPreprocessing,
+    AutoresetAdapter,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+    TransformObservation,
+)
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
 from tests.support.gates import Gates
 from tests.support.logged import RAISES, Logged, rows_of
 from tests.support.stateful import WalkEnv
-from tests.support.wrapping import D, N, S
+from tests.support.wrapping import MODES, D, N, S
 
 ROWS = 4
 
@@ -138,6 +150,147 @@ def test_a_step_whose_resets_time_out_goes_on_or_is_dropped(tmp_path, goes_on, m
         assert terminations.all()
         assert infos["episode"]["l"].tolist() == [2, 2]
     envs.close()
+
+
+#: Frames of an episode of each row, of which a step takes four.
+FRAMES = 1, 8, 8
+
+
+class SlowFrames(gym.Env):
+    """An image of the number of the frame. In row 1, a frame of the first episode waits."""
+
+    observation_space = Box(0, 255, (4, 4, 3), np.uint8)
+    action_space = Discrete(2)
+
+    def __init__(self, row, gates, frame):
+        self.row, self.gates, self.frame = row, gates, frame
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.t = 0
+        return self.image(), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.gates is not None and self.row == 1 and self.t == self.frame:
+            self.gates.stand_at(1)
+        return self.image(), 1.0 + action, self.t == FRAMES[self.row], False, {}
+
+    def image(self):
+        return np.full((4, 4, 3), self.t, np.uint8)
+
+
+#: Seconds after which a call has timed out. It may do so without a reason, too.
+BRIEF_S = 0.3
+
+
+def slow(executor, mode, gates, frame, wrap):
+    """Environments that were reset, and whose calls are late soon."""
+    keywords = {} if executor == "inline" else {"num_workers": 3, "timeout": BRIEF_S}
+    if mode is D:
+        keywords["on_done"] = "freeze"
+    env_fns = [partial(SlowFrames, row, gates, frame) for row in range(3)]
+    make = partial(cartwheel.VectorEnv, env_fns, executor=executor, autoreset_mode=mode)
+    envs = RecordMetrics(wrap(patiently(partial(make, **keywords))))
+    patiently(partial(envs.reset, seed=1))
+    return envs
+
+
+def skipping(envs):
+    return AtariPreprocessing(envs, screen_size=2, grayscale_obs=False)
+
+
+def patiently(call):
+    """Makes a call until it is not late."""
+    while True:
+        late = attempt(lambda _: call(), None)
+        if not isinstance(late, TimeoutError):
+            return late
+
+
+def until_done(step, envs, gates):
+    """The result of a step, for which is waited again where it is late; and how often that was."""
+    result, times = attempt(lambda _: step(), envs), 0
+    while isinstance(result, TimeoutError):
+        times += 1
+        if gates.is_reached(1):
+            gates.open(1)
+        result = attempt(lambda envs: envs.step_wait(BRIEF_S), envs)
+    return result, times
+
+
+def reported(step):
+    return (*step[:4], step[4]["episode"], step[4]["_episode"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("executor", ["thread", "process"])
+@pytest.mark.parametrize("frame", [1, 2])
+def test_a_step_of_several_frames_that_times_out_goes_on(tmp_path, mode, executor, frame):
+    """The second frame is one of some rows: row 0 is over."""
+    gates = Gates(tmp_path)
+    envs = slow(executor, mode, gates, frame, skipping)
+    alone = slow("inline", mode, None, frame, skipping)
+    waits = 0
+    for number in range(5):
+        actions = np.array([0, 1, number % 2])
+        step, times = until_done(partial(envs.step, actions), envs, gates)
+        expected = alone.step(actions)
+        assert_identical(reported(step), reported(expected), f"step {number}")
+        waits += times
+        if mode is D:
+            options = {"reset_mask": expected[2]}
+            for each in (envs, alone):
+                patiently(partial(each.reset, options=options))
+    assert waits
+    finished = envs.finished()
+    assert_identical(finished, alone.finished())
+    assert set(finished["env_index"].tolist()) == {0, 1, 2}
+    envs.close(), alone.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("frame", [1, 2])
+def test_a_step_of_several_frames_that_a_reset_drops_is_not_reported(tmp_path, mode, frame):
+    gates = Gates(tmp_path)
+    envs = slow("thread", mode, gates, frame, skipping)
+    actions = np.zeros(3, np.int64)
+    late = attempt(lambda envs: envs.step(actions), envs)
+    while not gates.is_reached(1):  # it was late before
+        late = attempt(lambda envs: envs.step_wait(BRIEF_S), envs)
+    assert isinstance(late, TimeoutError)
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        envs.step(actions)
+    gates.open(1)
+    mask = np.array([False, False, True])
+    patiently(lambda: envs.reset(options={"reset_mask": mask}))
+    for _ in range(8):
+        until_done(partial(envs.step, actions), envs, gates)
+    finished = envs.finished()
+    frames = np.array(FRAMES)[finished["env_index"]]
+    assert finished["return"].tolist() == frames.tolist()
+    assert finished["episode_len"].tolist() == np.ceil(frames / 4).tolist()
+    assert set(finished["env_index"].tolist()) == {0, 1, 2}
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("executor", ["thread", "process"])
+@pytest.mark.parametrize("rows", [None, [2, 1]])
+def test_a_step_of_some_rows_that_times_out_goes_on(tmp_path, mode, executor, rows):
+    """Without row numbers it is one in ``NEXT_STEP``, where row 0 is only reset."""
+    gates, wrap = Gates(tmp_path), partial(AutoresetAdapter, autoreset_mode=mode)
+    envs, alone = (slow(*kind, 2, wrap) for kind in ((executor, D, gates), ("inline", D, None)))
+    waits = 0
+    for number in range(12):
+        index = None if number == 0 else rows
+        actions = np.full(3 if index is None else 2, number % 2)
+        step, times = until_done(partial(envs.step, actions, index), envs, gates)
+        assert_identical(reported(step), reported(alone.step(actions, index)), f"step {number}")
+        waits += times
+    assert waits
+    assert_identical(envs.finished(), alone.finished())
+    envs.close(), alone.close()
 
 
 @pytest.mark.parametrize("mode", [N, S])

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.policy import as_function, mask_keywords, mask_parameter
 from cartwheel._internal.progress import Progress
-from cartwheel.evaluation.episode_counter import MAX_FAILURES
+from cartwheel.evaluation.episode_counter import MAX_FAILURES, given_up_by
 from cartwheel.evaluation.result import Evaluation
 from cartwheel.evaluation.stepping import check_alone
 from cartwheel.vector.calls import Calls
@@ -181,11 +181,9 @@ class _Quota:
         cut = np.zeros_like(over) if columns.failed is None else over & columns.failed
         self._failures[rows[cut]] += 1
         self._in_a_row[rows[cut]] += 1
-        if (self._in_a_row[rows[cut]] >= MAX_FAILURES).any():
-            raise RuntimeError(
-                f"the environment of row {rows[cut][self._in_a_row[rows[cut]].argmax()]} failed in "
-                f"{MAX_FAILURES} episodes in a row"
-            )
+        given_up = np.flatnonzero(cut & (self._in_a_row[rows] >= MAX_FAILURES))
+        if len(given_up):
+            raise given_up_by(int(rows[given_up[0]]), columns.infos, int(given_up[0]))
         ended = rows[over & ~cut]
         self._kept.keep(self._running, ended, self.episodes[ended])
         self._lengths[ended, self.episodes[ended]] = self._steps[ended]

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 MAX_FAILURES = 100
 
 
+def given_up_by(row: int, infos: dict[str, Any], place: int) -> RuntimeError:
+    """The error of a row that failed too often; infos of the last time have it at a place."""
+    errors = infos.get("env_error")
+    last = errors[place] if errors is not None else None
+    return RuntimeError(
+        f"the environment of row {row} failed in {MAX_FAILURES} episodes in a row, the last time "
+        f"by {last or 'the death of its worker'}"
+    )
+
+
 class EpisodeCounter:
     """Counts rewards and steps of running episodes, and keeps those of complete ones."""
 
@@ -91,12 +101,7 @@ class EpisodeCounter:
         given_up = cut & (self._in_a_row[rows] >= MAX_FAILURES)
         if given_up.any():
             at = int(given_up.argmax())
-            errors = step.infos.get("env_error")
-            last = errors[step.places[at]] if errors is not None else None
-            raise RuntimeError(
-                f"the environment of row {rows[at]} failed in {MAX_FAILURES} episodes in a row, "
-                f"the last time by {last or 'the death of its worker'}"
-            )
+            raise given_up_by(int(rows[at]), step.infos, int(step.places[at]))
         return over & ~cut
 
     def _keep(self, step: Step, outcomes: Outcomes | None, complete: NDArray[np.bool_]) -> None:

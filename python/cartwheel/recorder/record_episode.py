@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,7 +56,7 @@ class RecordEpisode(VectorWrapper):
     true terminal one, in every autoreset mode. It is written when it is over. Episodes that a
     reset or :meth:`close` cuts short are written with both last flags false. Frozen steps are not
     written, and neither are steps in which the environment failed or whose results were lost; such
-    an episode ends before them.
+    an episode ends before them. An episode that began before the wrapper was made is left out.
 
     Files are written by a thread, at most a quarter of a second after an episode. If the thread
     fails, for instance because the disk is full, the next call raises its error, and so does
@@ -176,7 +177,10 @@ class RecordEpisode(VectorWrapper):
             if flag is not None or name not in ("save_video", "record_env_state"):
                 as_bool(name, flag)
         check_choice("format", format, Format)
-        _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
+        functions = {"save_video_trigger": save_video_trigger, "episode_filter": episode_filter}
+        for name, function in functions.items():
+            if function is not None and not callable(function):
+                raise TypeError(f"`{name}` must be a function, got {function!r}.")
         video_fps, queue_mb = as_positive("video_fps", video_fps), as_positive("queue_mb", queue_mb)
         if max_steps_per_video is not None:
             max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
@@ -204,13 +208,11 @@ class RecordEpisode(VectorWrapper):
         )
         folder = as_folder(output_dir)
         given = {"source_type": source_type, "source_desc": source_desc}
-        source = {key: text for key, text in given.items() if text is not None}
+        facts = {key: text for key, text in given.items() if text is not None} | self._facts()
         self._files: Files | None = None
         if save_trajectory:
             spaces = self._trajectories.spaces
-            self._files = make_files(
-                self, spaces, folder, trajectory_name, format, {**source, **self._facts()}
-            )
+            self._files = make_files(self, spaces, folder, trajectory_name, format, facts)
         flush = self._files.flush if self._files else lambda: None
         self._writer = Writer(int(queue_mb * 1e6), flush)
         #: Ends the thread and the files, also at the end of the program or of the wrapper.
@@ -230,18 +232,18 @@ class RecordEpisode(VectorWrapper):
                 save_video_trigger,
                 has_captions=info_on_video,
             )
+        #: Rows cannot be drawn while others are in flight.
+        self.sends_rows = self._videos is None and getattr(env, "sends_rows", False)
         self._record_reward, self._save_on_reset = record_reward, save_on_reset
         self._filter = episode_filter
         self._control_mode = getattr(env.unwrapped, "control_mode", None)
         #: Keys of infos that are about the episode that ended, in ``SAME_STEP``, too.
         self._reports = reported_keys(env)
-        self._rows = np.arange(self.num_envs)
-        self._origins = Origins(self.num_envs)
+        self._rows, self._origins = np.arange(self.num_envs), Origins(self.num_envs)
         #: Rows whose present episode is recorded.
         self._open = np.zeros(self.num_envs, np.bool_)
         self._returns = np.zeros(self.num_envs)
-        self._episodes = itertools.count()
-        self._steps = 0
+        self._episodes, self._steps = itertools.count(), 0
         #: Whether a reset keeps the episodes that it cuts short.
         self._saves = True
         self._is_closed = False
@@ -320,17 +322,16 @@ class RecordEpisode(VectorWrapper):
         if self._is_closed or not self._finish.alive:
             super().close(**kwargs)
             return
-        try:
-            with self._recording_lock:
-                self._is_closed = True
-                self._cut_short(self._rows[self._open])
-                if self._videos is not None:
-                    self._videos.close(keep=self._save_on_reset)
-            atexit.unregister(self._finish)
-            self._finish()
-        finally:
-            super().close(**kwargs)
-        self._writer.check()
+        with contextlib.ExitStack() as stack:  # whatever raises; the last one is called first
+            stack.callback(self._writer.check)
+            stack.callback(super().close, **kwargs)
+            stack.callback(self._finish)
+            stack.callback(atexit.unregister, self._finish)
+            stack.enter_context(self._recording_lock)
+            self._is_closed = True
+            if self._videos is not None:
+                stack.callback(self._videos.close, keep=self._save_on_reset)
+            self._cut_short(self._rows[self._open])
 
     def _loaded(self) -> None:
         """Running episodes are cut short, as by a reset; each row's next one is recorded."""
@@ -343,8 +344,7 @@ class RecordEpisode(VectorWrapper):
     def act(self, actions: Any, batch: ActionBatch) -> Any:
         """Keeps the actions until their results come."""
         self._writer.check()
-        busy = self._source.envs.in_flight if self._source.steps_rows else ()
-        self._trajectories.act(actions, batch.env_index, busy)
+        self._trajectories.act(actions, batch.env_index, self._source.in_flight())
         return actions
 
     def transform(self, batch: Batch) -> None:
@@ -390,9 +390,9 @@ class RecordEpisode(VectorWrapper):
             lengths = self._trajectories.lengths(slice(None))
             self._videos.step(batch, rows, steps, begins, last_infos, lengths, self._returns)
         if over is not None:
-            for place in np.flatnonzero(steps & over).tolist():
-                flags = bool(batch.terminations[place]), bool(batch.truncations[place])
-                self._end(int(rows[place]), flags, keep=True)
+            ended = np.flatnonzero(steps & over)
+            flags = np.stack([batch.terminations, batch.truncations], axis=1)[ended]
+            self._end_each(rows[ended], flags, keep=True)
             self._trajectories.shrink()
         if batch.absent is not None:
             begins = begins & ~batch.absent
@@ -409,8 +409,19 @@ class RecordEpisode(VectorWrapper):
             self._videos.cut(keep=self._saves)
 
     def _cut_short(self, rows: Rows) -> None:
-        for row in rows.tolist():
-            self._end(row, (False, False), keep=self._save_on_reset and self._saves)
+        keep = self._save_on_reset and self._saves
+        self._end_each(rows, np.zeros((len(rows), 2), np.bool_), keep=keep)
+
+    def _end_each(self, rows: Rows, flags: Mask, *, keep: bool) -> None:
+        """Ends the episodes of rows. Where the filter raises, the others end, too."""
+        errors = []
+        for row, (terminated, truncated) in zip(rows.tolist(), flags.tolist(), strict=True):
+            try:
+                self._end(row, (terminated, truncated), keep=keep)
+            except Exception as error:  # noqa: PERF203 - of the filter
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _add(
         self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any, last_infos: Any
@@ -487,9 +498,3 @@ class RecordEpisode(VectorWrapper):
             "truncated": flags[1],
             **flagged,
         }
-
-
-def _check_functions(**functions: Any) -> None:
-    for name, function in functions.items():
-        if function is not None and not callable(function):
-            raise TypeError(f"`{name}` must be a function, got {function!r}.")

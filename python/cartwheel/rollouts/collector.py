@@ -129,8 +129,8 @@ class Collector(ClosesAfterWith):
     once. (Of vector environments that are not cartwheel's, only calls through wrappers of
     ``cartwheel.wrappers``, evaluations and other collectors are noticed; after others call
     :meth:`reset`.) If another caller comes while a rollout is collected, as the policy itself
-    might, :meth:`collect` raises ``RuntimeError`` and the rollout is lost. The collector does not
-    close the environments.
+    might, or ends the :meth:`~cartwheel.VectorEnv.rollout` that is filled, :meth:`collect` raises
+    ``RuntimeError`` and the rollout is lost. The collector does not close the environments.
 
     **Order.** ``"lockstep"`` steps all rows together: every batch waits for its slowest row, and
     the policy for the environments. The other orders send and receive rows apart

@@ -15,6 +15,7 @@ from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.buffers import Carry, Finals, Segment, join, join_mirrors
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.vector.infos import failed_steps
+from cartwheel.vector.pool_owner import pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,8 @@ class Recording:
         self.is_complete = self.is_lost = False
         self.waited = 0.0
         self._rows = np.arange(envs.num_envs)
+        #: Records steps that are not copied.
+        self._pool: Any = pool_of(envs.unwrapped)
         #: The rows whose actions are ignored, ``[N]``; ``None``: as the environments know.
         self._ignored: NDArray[np.bool_] | None = None
         #: Calls of the environments, if they are the pool's: where steps are copied, wrappers may
@@ -130,6 +133,7 @@ class Recording:
         def first() -> NDArray[np.bool_]:
             return self.is_first.copy()
 
+        recorded: Any = getattr(self._pool, "recorded_steps", None)  # looked up once
         while not self.is_complete:
             if self.segments[-1].is_full:
                 self._grow()
@@ -138,7 +142,7 @@ class Recording:
             answer, version = actor.ask(shown, self._rows, first, resting=self._ignored)
             actions = segment.act(answer, len(self._versions))
             self.is_lost = True
-            if segment.copies and calls.others():
+            if calls.others() if segment.copies else recorded() != segment.steps:
                 raise interrupted(self.done)
             began = time.perf_counter()
             try:
@@ -179,9 +183,7 @@ class Recording:
         with contextlib.suppress(Exception):  # closed: the recording cannot continue
             if segment.copies:
                 return calls.sees_all and not calls.others()
-            pool_env: Any = self.envs.unwrapped
-            refused: bool = pool_env._pool.recorded_steps() == segment.steps
-            return refused
+            return bool(self._pool.recorded_steps() == segment.steps)
         return False
 
     def pause(self) -> None:
@@ -378,10 +380,10 @@ class EpisodeRecording(Recording):
 def interrupted(steps: int) -> RuntimeError:
     """The error of a rollout during which another caller used the environments."""
     return RuntimeError(
-        f"the environments were stepped or reset by another caller while the collector collected: "
-        f"the rollout is lost, {steps} steps in all rows so far, and the next one begins with a "
-        "reset. Use them between two calls of `collect`, in the background after `pause`, and "
-        "not from within the policy."
+        "the environments were stepped or reset, or their rollout was ended, by another caller "
+        f"while the collector collected: the rollout is lost, {steps} steps in all rows so far, "
+        "and the next one begins with a reset. Use them between two calls of `collect`, in the "
+        "background after `pause`, and not from within the policy."
     )
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Numbers of calls of vector environments that have no pool and do not count calls themselves.
 _COUNTS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+#: Those after the last reset of all rows, as far as it is known.
+_RESETS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 class Calls:
@@ -32,10 +34,25 @@ class Calls:
         """Whether every call is counted, when it begins."""
         return self._pool is not None
 
-    def note(self) -> None:
-        """Records a call of the caller's own."""
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was any call."""
+        return self._number() > 0
+
+    @property
+    def begins(self) -> bool:
+        """Whether all rows are known to begin an episode: the last call was a reset of them."""
+        if self._pool is None:
+            return self._number() == _RESETS.get(self._envs, 0)
+        owner: Any = getattr(self._envs, "_pool_owner", self._envs)
+        return bool(self._number() == owner._reset_at)
+
+    def note(self, *, is_reset: bool = False) -> None:
+        """Records a call of the caller's own; ``is_reset``: it has reset all rows."""
         if self._pool is None:
             _COUNTS[self._envs] = self._number() + 1
+            if is_reset:
+                _RESETS[self._envs] = self._number()
         self._seen = self._number()
 
     def made(self, number: int) -> None:

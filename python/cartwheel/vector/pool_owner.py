@@ -38,6 +38,8 @@ class PoolOwner(Generic[ObsType, ActType]):
     #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.
     _callbacks: Any
     _pool: Pool
+    #: The number of steps and resets that had begun at the end of the last reset of all rows.
+    _reset_at = 0
 
     def _named(self, env_index: Any) -> list[int] | None:
         """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""

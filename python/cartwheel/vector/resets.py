@@ -92,6 +92,9 @@ class Resets(PoolOwner[ObsType, ActType]):
             result = self._pool.reset_rows(*rows, "reset", self._callbacks.timeout)
         else:
             result = self._pool.reset(*prepared, "reset", self._callbacks.timeout)
+            mask = prepared[1]
+            if mask is None or mask.all():
+                self._reset_at = self._pool.begun()
         return result
 
     def reset_async(self, seed: Seeds = None, options: ResetOptions = None) -> None:

@@ -11,12 +11,21 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
-from cartwheel.wrappers.base import VectorWrapper, WholeBatches
-from cartwheel.wrappers.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch, reported_keys
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import (
+    FAILED,
+    INCOMPLETE,
+    RESET,
+    SHOWN,
+    TRANSITION,
+    Batch,
+    reported_keys,
+)
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.kept_state import KeepsState
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
+from cartwheel.wrappers.whole_batches import WholeBatches
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -27,6 +36,9 @@ if TYPE_CHECKING:
 
     #: The places that one call stepped, ascending, and its batch.
     Frame = tuple[NDArray[np.intp], Batch]
+    #: Actions and rows of a step, its frames so far, and the places of the next one, of whose rows
+    #: the actions are; ``None``: all.
+    Waiting = tuple[Any, Any, list[Frame], NDArray[np.intp] | None]
     #: Rows that ended at one call: their places in the step, the call's batch, their places in
     #: that, their images.
     Part = tuple[NDArray[np.intp], Batch, NDArray[np.intp], Any]
@@ -72,11 +84,12 @@ class SkippedFrames(KeepsState, WholeBatches):
         self.ends_in_steps = self._source.autoreset_mode == AutoresetMode.SAME_STEP
         #: The image that each environment last showed, for rows that show it again.
         self._shown = np.zeros((env.num_envs, *space.shape), space.dtype)
-        #: Actions and rows of a pending ``step_async``.
-        self._waits_for: tuple[Any, Any] = None, None
+        #: The step that a pending call belongs to.
+        self._waits_for: Waiting = None, None, [], None
 
     def _as_reset(self, batch: Batch) -> Reset:
         """The images of a reset, one frame each."""
+        self._drop_frames()
         images = self._image(batch.observations)
         self._show(batch.env_index, batch.kinds, images)
         batch.observations = images
@@ -89,13 +102,12 @@ class SkippedFrames(KeepsState, WholeBatches):
         """Steps every environment, or the rows of ``env_index``, ``frame_skip`` times.
 
         Raises:
+            WorkerTimeoutError: The step is still pending: :meth:`step_wait` goes on with it.
             Exception: As for the wrapped environment; rows may have taken some of the steps.
         """
         if self._recording is not None:
             self._recording.check_step(env_index)
-        actions = self._acted(actions, env_index)
-        first = self._called(self._source.step, actions, env_index)
-        return self._finish(actions, env_index, first)
+        return self._finish(self._acted(actions, env_index), env_index, [], None)
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
@@ -103,16 +115,11 @@ class SkippedFrames(KeepsState, WholeBatches):
             self._recording.check_step(env_index)
         actions = self._acted(actions, env_index)
         self._source.step_async(actions, env_index)
-        size = self.num_envs if env_index is None else len(env_index)
-        actions = chosen_actions(self._actions_of, actions, np.arange(size))
-        self._waits_for = actions, None if env_index is None else np.array(env_index)
+        self._wait_for(actions, env_index, [], None)
 
     def step_wait(self, timeout: float | None = None) -> Step:
-        """Waits for the first call of a step, at most ``timeout`` seconds, and makes the others."""
-        first = self._called(self._source.step_wait, timeout)
-        actions, env_index = self._waits_for
-        self._waits_for = None, None
-        return self._finish(actions, env_index, first)
+        """Waits for a call of a step, at most ``timeout`` seconds, and makes those after it."""
+        return self._finish(*self._waits_for, waits=(timeout,))
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(
@@ -125,16 +132,68 @@ class SkippedFrames(KeepsState, WholeBatches):
         """The space of one action of the environments."""
         return self._source.envs.single_action_space
 
-    def _finish(self, actions: Any, env_index: Any, first: Batch) -> Step:
-        """Makes the other calls of a step, and returns its result."""
-        frames = [(np.arange(len(first.kinds)), first)]
+    def _wait_for(self, actions: Any, env_index: Any, frames: list[Frame], places: Any) -> None:
+        """The call for the next frame was begun: :meth:`step_wait` goes on with it."""
+        rows = env_index if places is None else places
+        size = self.num_envs if rows is None else len(rows)
+        kept = chosen_actions(self._actions_of, actions, np.arange(size))  # which is a copy
+        self._waits_for = kept, None if env_index is None else np.array(env_index), frames, places
+
+    def _drop_frames(self) -> None:
+        """Wrappers outside do not get the frames of a step that waited."""
+        frames, self._waits_for = self._waits_for[2], (None, None, [], None)
+        for _, frame in frames:
+            over = np.logical_or(frame.terminations, frame.truncations)
+            new = frame.kinds != SHOWN
+            self._source.drop(frame.rows[new], frame.kinds[new] == RESET, over[new])
+
+    def _finish(
+        self,
+        actions: Any,
+        env_index: Any,
+        frames: list[Frame],
+        places: NDArray[np.intp] | None,
+        *,
+        waits: tuple[float | None] | None = None,
+    ) -> Step:
+        """Makes the calls of a step that are left, and returns its result.
+
+        Args:
+            actions: As of :data:`Waiting`, as the next three.
+            env_index: The rows of the step.
+            frames: Those that were made.
+            places: Those of the next frame.
+            waits: The time-out of the wait for the next frame, whose call was begun already.
+        """
         try:
-            ends = self._repeat(actions, env_index, frames)
-            batch = _Step(self, frames, ends).joined()
-        except BaseException:
+            while True:
+                if waits is not None:
+                    batch, waits = self._called(self._source.wait_again, *waits), None
+                else:
+                    rows = env_index if places is None else self._rows(env_index, places)
+                    batch = self._called(self._source.step, actions, rows)
+                frames.append((np.arange(len(batch.kinds)) if places is None else places, batch))
+                goes_on = self._goes_on(batch)
+                is_last = len(frames) == self._frame_skip or not goes_on.any()
+                if is_last or actions is None:  # after Ctrl-C, what went on is one frame
+                    break
+                if not goes_on.all():
+                    actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
+                    places = frames[-1][0][goes_on]
+            batch = _Step(self, frames).joined()
+        except BaseException as error:
+            if self._source.in_flight():
+                is_interrupted = not isinstance(error, Exception)
+                if isinstance(error, TimeoutError) or (is_interrupted and not frames):
+                    self._wait_for(actions, env_index, frames, places)
+                    raise
+                if waits is not None or not frames:  # refused: another call goes on
+                    raise
+            self._waits_for = None, None, [], None
             for _, frame in frames:  # the wrappers inside have seen these
                 self._source.lose(frame, len(self._inner_wrappers))
             raise
+        self._waits_for = None, None, [], None
         self._show(batch.env_index, batch.kinds, batch.observations)
         self._step_rows = batch.rows
         step = batch.as_step()
@@ -142,26 +201,12 @@ class SkippedFrames(KeepsState, WholeBatches):
             self._record(step)
         return step
 
-    def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
-        """Adds frames until all rows have theirs; returns the number of the last one, by place."""
-        places, batch = frames[0]
-        ends = np.zeros(len(places), np.intp)
-        for number in range(1, self._frame_skip):
-            kinds = batch.kinds
-            goes_on = (kinds == TRANSITION) | (kinds == INCOMPLETE)
-            goes_on &= ~(batch.terminations | batch.truncations)
-            if not goes_on.any():
-                break
-            if goes_on.all():
-                rows = env_index if len(places) == len(ends) else self._rows(env_index, places)
-            else:
-                actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
-                places = places[goes_on]
-                rows = self._rows(env_index, places)
-            batch = self._called(self._source.step, actions, rows)
-            frames.append((places, batch))
-            ends[places] = number
-        return ends
+    @staticmethod
+    def _goes_on(batch: Batch) -> NDArray[np.bool_]:
+        """Which rows take another frame."""
+        goes_on: NDArray[np.bool_] = ~(batch.terminations | batch.truncations)
+        goes_on &= (batch.kinds == TRANSITION) | (batch.kinds == INCOMPLETE)
+        return goes_on
 
     def _rows(self, env_index: Any, places: NDArray[np.intp]) -> NDArray[np.int64]:
         return places if env_index is None else np.asarray(env_index)[places]
@@ -204,15 +249,19 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     def _loaded(self) -> None:
         super()._loaded()
-        self._waits_for = None, None
+        self._waits_for = None, None, [], None
 
 
 class _Step:
     """One step, of frames whose rows ended at different calls."""
 
-    def __init__(self, wrapper: SkippedFrames, frames: list[Frame], ends: NDArray[np.intp]) -> None:
-        self._wrapper, self._frames, self._ends = wrapper, frames, ends
+    def __init__(self, wrapper: SkippedFrames, frames: list[Frame]) -> None:
+        self._wrapper, self._frames = wrapper, frames
         self._first = frames[0][1]
+        #: The number of the last frame of each row, by place.
+        self._ends = np.zeros(len(self._first.kinds), np.intp)
+        for number, (places, _) in enumerate(frames):
+            self._ends[places] = number
         #: Places of rows and their final images; and the form in which infos have these.
         self._finals: list[tuple[Any, Any]] = []
         self._form: Finals | None = None

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -14,9 +15,9 @@ from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
-from cartwheel.wrappers.base import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE, blank_reports, reported_keys
 from cartwheel.wrappers.kept_state import KeepsState
+from cartwheel.wrappers.whole_batches import WholeBatches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,6 +195,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
         Raises:
             TypeError: Rows cannot be stepped apart.
+            WorkerTimeoutError: The step is still pending: :meth:`step_wait` goes on with it.
             Exception: As for the wrapped environment.
         """
         shares, actions = self._shares(actions, env_index)
@@ -223,9 +225,18 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             shares = _ALL if self._waits_for is None else self._waits_for
             result = None
             if shares.stepped is None or len(shares.stepped):
-                wait = self._inner.step_wait
-                result = wait(timeout) if timeout is not None else wait()
+                result = self._waited(() if timeout is None else (timeout,))
             return self._finish(shares, result, timeout)
+
+    def _waited(self, arguments: tuple[float, ...]) -> Step:
+        """Waits for the steps of rows, also for those of ``step``, which is received."""
+        try:
+            step: Step = self._inner.step_wait(*arguments)
+        except NoAsyncCallError:
+            if not self._source.receives_steps():
+                raise
+            step = self._inner.recv(*arguments)
+        return step
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(

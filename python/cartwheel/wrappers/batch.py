@@ -36,9 +36,9 @@ SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: not a new one.
 FAILED: Final = 3
-#: A transition of an episode of which a step was lost, because a call raised or was given up. Its
-#: observation is new; its sums are incomplete. In the batch of a reset: a row that was left alone
-#: shows an observation that was lost before.
+#: A transition of an episode of which a step was lost, because a call raised or was given up, or
+#: of one that began before the wrapper was made. Its observation is new; its sums are incomplete.
+#: In the batch of a reset: a row that was left alone shows an observation that was lost before.
 INCOMPLETE: Final = 4
 #: No place of a batch.
 NOWHERE: Final = np.zeros(0, np.intp)
@@ -53,12 +53,15 @@ class Late(NamedTuple):
         skipped: For each place, how many episodes began that they missed, without one that begins
             in this batch; -1 where the number since the last seed is unknown.
         seen_by: For each place, the number of the first such wrapper, from the innermost on.
+        joined: For each transition, the number of the first wrapper that was made after its episode
+            began; ``None`` for none.
     """
 
     kinds: NDArray[np.uint8]
     gaps: NDArray[np.bool_]
     skipped: NDArray[np.int64]
     seen_by: NDArray[np.intp]
+    joined: NDArray[np.intp] | None
 
 
 class ActionBatch:
@@ -197,9 +200,11 @@ class Batch:
         assert self.late is not None
         if self._kinds_of_others is None:
             self._kinds_of_others = self.kinds
-        kinds, gaps, skipped, seen_by = self.late
+        kinds, gaps, skipped, seen_by, joined = self.late
         missed = seen_by <= number
         self.kinds = np.where(missed, kinds, self._kinds_of_others)
+        if joined is not None:
+            self.kinds[joined <= number] = INCOMPLETE
         gaps = gaps & missed
         self.gaps = gaps if gaps.any() else None
         skipped = np.where(missed, skipped, 0)

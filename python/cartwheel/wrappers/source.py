@@ -1,35 +1,25 @@
-"""The vector environment under the wrappers of cartwheel, and the kinds of the rows that it shows.
-
-This file is above 500 lines because all calls of a vector environment, and their ends, are here.
-"""
+"""The vector environment under the wrappers of cartwheel: its calls, and the batches of results."""
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
+from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # never patched
+from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
-from cartwheel._cartwheel import FusedStep, RowKinds
+from cartwheel._cartwheel import FusedStep
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import mode_of
 from cartwheel._internal.reset_arguments import (
     NUMBERING_OPTIONS,
     as_reset_mask,
     as_reset_of_all,
-    as_reset_rows,
     names_rows,
 )
-from cartwheel._internal.suggestions import vector_env_instead
-from cartwheel.errors import is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
-from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
-from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.wrappers.batch import (
     FAILED,
     RESET,
@@ -39,42 +29,27 @@ from cartwheel.wrappers.batch import (
     final_names_of,
     refuse_transformed,
 )
-from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
-from cartwheel.wrappers.unseen import Unseen
+from cartwheel.wrappers.known_rows import KnownRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from cartwheel._cartwheel import Pool
     from cartwheel._internal.reset_arguments import ResetOptions
 
 #: The methods of a pool's vector environment whose errors tell which results were lost.
 _CALLS = ("reset", "reset_async", "reset_wait", "step", "step_async", "step_wait", "send", "recv")
 
 
-class Source:
+class Source(KnownRows):
     """Calls a vector environment and determines the kind of each row of its batches.
 
     All wrappers of cartwheel around a vector environment share one, up to a wrapper that makes
     calls of its own, around which there is another one.
 
-    Results can be lost on their way to the caller: with a call that was given up and whose results
-    a reset drops, with an error of another row, or because a wrapper raises. Then the row went on,
-    and its next batch is marked: its transitions are :data:`INCOMPLETE`, and wrappers that
-    have not seen the results get them as far as they are shown (:attr:`Batch.late`). The pool
-    reports what it dropped, and a source notes in the pool what wrappers lost, for outer sources.
-
     Attributes:
-        envs: The vector environment, possibly in wrappers of Gymnasium.
-        autoreset_mode: Its autoreset mode.
-        steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
-        rows_per_env: How many rows an environment has, if rows are agents; ``None``: they are
-            environments.
         absent: The value of absent agents in observations with floating-point numbers.
-        on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
-        seen_by: How many wrappers have seen this batch, from the innermost on; 0 without one.
         is_bare: Whether every array and exception of a call is the pool's.
     """
 
@@ -85,42 +60,11 @@ class Source:
             TypeError: ``envs`` is not a vector environment.
             ValueError: The metadata has no autoreset mode.
         """
-        if not isinstance(envs, VectorEnv):
-            advice = (
-                "pass its `as_rows()`" if hasattr(envs, "as_rows") else vector_env_instead(envs)
-            )
-            raise TypeError(f"a wrapper needs a vector environment, got {type(envs)}: {advice}.")
-        self.autoreset_mode = mode_of(envs)
-        self.envs: Any = envs
-        self.steps_rows: bool = getattr(envs, "steps_rows", False)
-        #: Counts calls where the vector environment does not.
-        self._calls = None if self.steps_rows else Calls(envs)
-        self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
-        self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
+        super().__init__(envs)
         self._final_names = final_names_of(envs, self.autoreset_mode)
-        self.rows_per_env: int | None = getattr(envs.unwrapped, "rows_per_env", None)
         of_agents: Any = None if self.rows_per_env is None else envs.unwrapped
         self.absent: float = 0.0 if of_agents is None else of_agents.absent
-        #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
-        self._waits_for: Any = None
-        self._resets_with: tuple[Any, ResetOptions] = None, None
-        self._beginnings = Beginnings(envs.num_envs)
-        self._unseen = Unseen(envs.num_envs)
-        self.on_its_way: Batch | None = None
-        self.seen_by = 0
-        #: The pool at the bottom, if there is one, and how many of its drops were read.
-        self._pool: Pool | None = None
-        self._drops_read = 0
-        self._level = _level_in(envs) + 1
         self.is_bare = _is_bare(envs)
-        innermost = envs.unwrapped
-        if isinstance(innermost, PoolVectorEnv):
-            self._pool = innermost._pool
-            self._read_dropped(ignores=True)
-            innermost._sources.add(self)
-            self._note_over(self.rows_over())
-            if self.pool_state().begun:
-                self._unseen.begin_late()
 
     def ahead(self, env_index: Any) -> ActionBatch:
         """Returns the rows that are about to be stepped, for wrappers that change actions."""
@@ -199,6 +143,19 @@ class Source:
             self._lose_step(error, self._waits_for, before)
             raise
         return batch
+
+    def wait_again(self, timeout: float | None) -> Batch:
+        """Waits for a step again, for which a call waited in vain."""
+        try:
+            return self.step_wait(timeout)
+        except NoAsyncCallError:
+            if not self.receives_steps():
+                raise
+        return self.recv(timeout)
+
+    def receives_steps(self) -> bool:
+        """Whether rows are in flight: those of a step of some rows, if no other call sent any."""
+        return bool(getattr(self.envs, "sends_rows", False) and self._flying())
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
@@ -298,39 +255,6 @@ class Source:
         self._show(batch)
         return batch
 
-    def get_rows(self) -> dict[str, Any]:
-        """Returns what is known of the rows, for :meth:`set_rows`."""
-        self._read_dropped()
-        return {
-            "kinds": self._kinds.state(),
-            "beginnings": self._beginnings.get_state(),
-            "unseen": self._unseen.get_state(),
-        }
-
-    def check_rows(self, state: Any, path: str) -> None:
-        """Raises ``ValueError`` unless this is a state of as many rows; ``path`` names it."""
-        check_keys(path, state, {"kinds", "beginnings", "unseen"})
-        num_envs = self.envs.num_envs
-        check_array(f"{path}['kinds']", state["kinds"], (num_envs,), np.uint8)
-        RowKinds(num_envs, self.autoreset_mode.value).set_state(state["kinds"])
-        Beginnings(num_envs).set_state(state["beginnings"], f"{path}['beginnings']")
-        Unseen(num_envs).set_state(state["unseen"], f"{path}['unseen']")
-
-    def set_rows(self, state: dict[str, Any]) -> None:
-        """Continues with a checked state, once the environments have loaded theirs."""
-        self._read_dropped(ignores=True)
-        self._kinds.set_state(state["kinds"])
-        self._beginnings.set_state(state["beginnings"], "beginnings")
-        self._unseen.set_state(state["unseen"], "unseen")
-        self._waits_for, self._resets_with = None, (None, None)
-        self.on_its_way, self.seen_by = None, 0
-        if self._calls is not None:
-            self._calls.note()
-
-    def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
-        """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""
-        self._beginnings.keep_next(rows, seeds, options)
-
     def pass_on(self, batch: Batch, inner: Iterable[Any], last: Any) -> None:
         """Passes the batch on its way through the wrappers, from the innermost to the last one."""
         for wrapper in inner:
@@ -348,202 +272,6 @@ class Source:
             refuse_transformed(last, batch, returned)
         self.on_its_way = None
         self.seen_by = 0
-
-    # Results that are lost
-
-    def lose_batch(self, error: BaseException) -> None:
-        """A call raises this: the batch on its way, if there is one, does not reach the caller."""
-        batch, seen_by = self.on_its_way, self.seen_by
-        self.seen_by = 0
-        if batch is not None:
-            self.lose(batch, seen_by)
-            if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
-                self._unseen.mark_uncertain(batch.rows)
-
-    def lose(self, batch: Batch, seen_by: int) -> None:
-        """The caller gets no results of a batch, which so many wrappers have seen."""
-        self.on_its_way = None
-        rows = batch.rows
-        kinds = batch.kinds if batch.late is None else batch.late.kinds
-        begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
-        new = kinds != SHOWN
-        if batch.absent is not None:  # nothing has begun yet
-            new &= ~(begun & batch.absent)
-        if batch.rewards is not None:
-            over = np.logical_or(batch.terminations, batch.truncations)
-        begins = begun | (over & self._is_same_step)
-        seeded = np.zeros(len(rows), np.bool_)
-        if batch.seeds is not None or batch.options or self._beginnings.flag.is_set:
-            seeds = np.full(len(rows), -1) if batch.seeds is None else batch.seeds
-            seeded = begins & (seeds >= 0)
-            self._beginnings.note(rows[begins].tolist(), seeds[begins], batch.options)
-        self._lose_known(rows[new], begins[new], seen_by, seeded[new])
-        self.drop(rows[new], begun[new], over[new])
-
-    def drop(self, rows: NDArray[np.int64], resets: Any, over: Any) -> None:
-        """Wrappers outside of these get no results of rows.
-
-        Args:
-            rows: The rows.
-            resets: Which of them began an episode by a reset.
-            over: Which of them ended an episode.
-        """
-        if self._pool is not None and len(rows):
-            were_reset, ended = (
-                np.broadcast_to(flag, len(rows)).tolist() for flag in (resets, over)
-            )
-            self._pool.drop_rows(rows.tolist(), were_reset, ended, self._level)
-
-    @property
-    def _is_same_step(self) -> bool:
-        return self.autoreset_mode == AutoresetMode.SAME_STEP
-
-    def _read_dropped(self, *, ignores: bool = False) -> NDArray[np.int64]:
-        """Reads which results were dropped further inside; returns their rows."""
-        dropped = None if self._pool is None else self._pool.dropped(self._drops_read, self._level)
-        if dropped is None:
-            return np.zeros(0, np.int64)
-        self._drops_read, rows, resets, over = dropped
-        numbers, ended = np.array(rows, np.int64), np.array(over, np.bool_)
-        if not ignores and rows:
-            self._kinds.send_reset(numbers[np.array(resets, np.bool_)])
-            kinds = self._kinds.step(numbers, ended, np.zeros_like(ended), None)
-            begun = (kinds == RESET) | (ended & self._is_same_step)
-            self._beginnings.use_next(numbers[begun])
-            new = kinds != SHOWN
-            seeded = begun & self._beginnings.seeded(numbers)
-            self._lose_known(numbers[new], begun[new], 0, seeded[new])
-        return numbers
-
-    def _end(self, rows: NDArray[np.int64]) -> None:
-        """The episodes of these rows are over."""
-        self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
-
-    def _note_over(self, rows: NDArray[np.int64]) -> None:
-        """The episodes of these rows are over already, although no step has told so."""
-        if self.autoreset_mode == AutoresetMode.DISABLED:
-            self._end(rows)
-        else:
-            self._kinds.send_reset(rows)  # the next step resets them
-
-    def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
-        """Results were lost that the kinds of rows include."""
-        self._kinds.lose(rows, True)
-        self._unseen.lose(rows, begun, seen_by, seeded)
-
-    def _lose_unknown(self, rows: Iterable[int]) -> None:
-        """Unknown results were lost."""
-        numbers = np.fromiter(rows, np.int64)
-        self._kinds.reset(numbers, None)  # whatever was expected of them
-        self._kinds.lose(numbers, False)
-        over = np.intersect1d(numbers, self.rows_over())
-        mode = self.autoreset_mode
-        if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
-            self._end(over)
-        self._unseen.lose(numbers, False, 0)
-        self._unseen.mark_uncertain(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
-
-    def _lose_step(self, error: BaseException, env_index: Any, before: PoolState | None) -> None:
-        """A step raised: what was lost with it is marked."""
-        rows = range(self.envs.num_envs) if env_index is None else np.ravel(env_index).tolist()
-        if self._pool is None:
-            if not self._loses_nothing(error):
-                self._lose_unknown(rows)
-            return
-        dropped = self._read_dropped()
-        if self.on_its_way is None and self._came_back(error, before):
-            self._lose_unknown(set(rows).difference(dropped.tolist(), self._flying()))
-
-    def _lose_reset(
-        self, error: BaseException, seed: Any, options: ResetOptions, before: PoolState
-    ) -> None:
-        """The same for a reset: rows next to the one that failed have begun another episode."""
-        if self.on_its_way is not None:
-            return
-        if self._pool is None:
-            if not self._loses_nothing(error):
-                self._beginnings.forget_next(as_reset_rows(options, self.envs.num_envs))
-                self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
-            return
-        now = self.pool_state()
-        if now == before:  # it was refused, or continues
-            self._read_dropped()
-            return
-        self._resets_with = seed, options
-        rows = as_reset_rows(options, self.envs.num_envs)
-        self._note_resets(seed, options, in_parts=self._resets_parts(options))
-        dropped = self._read_dropped()
-        self._kinds.send_reset([row for row in rows if row in now.flying])
-        lost = np.setdiff1d(rows, [*dropped.tolist(), *now.flying]).astype(np.int64)
-        self._kinds.reset(lost, None)
-        self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
-
-    def _lose_states(
-        self, error: BaseException, rows: NDArray[np.int64], before: PoolState
-    ) -> None:
-        """The same for states. Where one was refused, all rows are again what they were."""
-        is_refused, now = is_raised_by_env(error), self.pool_state()
-        self._read_dropped(ignores=is_refused)
-        if now != before:
-            self._beginnings.forget_next(rows.tolist())
-        if now != before and not is_refused:
-            self._kinds.send_reset([row for row in rows.tolist() if row in now.flying])
-            lost = np.setdiff1d(rows, [*now.flying]).astype(np.int64)
-            self._kinds.reset(lost, None)
-            self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
-
-    def _loses_nothing(self, error: BaseException) -> bool:
-        """Whether a call without a pool is known to go on, or not to have begun, as it raises."""
-        if isinstance(error, TimeoutError | gym.error.Error):
-            return True
-        with contextlib.suppress(Exception):  # closed, or of another process
-            return self._calls is not None and self._calls.sees_all and not self._calls.others()
-        return False
-
-    def _came_back(self, error: BaseException, before: PoolState | None) -> bool:
-        """Whether the pool returned results in a call that raised ``error`` later."""
-        assert self._pool is not None
-        if self._pool.pending() is not None:
-            return False
-        if before is not None:
-            now = self.pool_state()
-            return now.begun != before.begun or not before.flying <= now.flying
-        return not isinstance(error, Exception)  # Ctrl-C, perhaps between two lines of Python
-
-    def pool_state(self) -> PoolState:
-        """Returns the state of the pool, which tells after an error whether anything happened."""
-        try:
-            begun = 0 if self._pool is None else self._pool.begun()
-        except Exception:  # closed, or of another process: the call will say so
-            begun = 0
-        return PoolState(begun, self._flying())
-
-    def _flying(self) -> set[int]:
-        """The rows in flight; all rows while a call of all rows is pending."""
-        if self._pool is None:
-            return set()
-        if self._pool.pending() is not None:
-            return set(range(self.envs.num_envs))
-        try:
-            return set(self._pool.in_flight())
-        except Exception:  # closed, broken, or of another process
-            return set()
-
-    @property
-    def losses(self) -> Unseen:
-        """The rows that went on in results that were lost."""
-        return self._unseen
-
-    def in_flight(self) -> list[int]:
-        """Returns the rows in flight; all rows while a call of all rows is pending."""
-        innermost = self.envs.unwrapped
-        if isinstance(innermost, AsyncVectorEnv) and innermost._state != AsyncState.DEFAULT:
-            return list(range(self.envs.num_envs))
-        return sorted(self._flying())
-
-    def rows_over(self) -> NDArray[np.int64]:
-        """Returns the rows whose episode is over in the pool; none without a pool."""
-        return np.array([] if self._pool is None else self._pool.rows_over(), np.int64)
 
     # Checks
 
@@ -631,7 +359,10 @@ class Source:
 
     def _show_stepped(self, batch: Batch) -> None:
         """Rows of a step, or of a reset, whose last results were lost."""
-        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds)
+        over: Any = False
+        if batch.rewards is not None:
+            over = np.logical_or(batch.terminations, batch.truncations)
+        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds, over)
         if batch.seeds is not None:  # of an episode that was not shown from its beginning on
             batch.seeds = np.where(begun, -1, batch.seeds)
 
@@ -645,39 +376,14 @@ class Source:
                 stale = np.isin(np.arange(len(batch.kinds)), begun) & (batch.late.skipped < 0)
                 batch.seeds = np.where(stale, -1, batch.seeds)
 
-    def _resets_parts(self, options: ResetOptions) -> bool:
-        """Whether a reset returns a batch of some rows."""
-        is_full = getattr(self.envs.unwrapped, "full_batch", False)
-        return self._in_parts or (names_rows(options) and not is_full)
-
-    def _send_resets(self, seed: Any, options: ResetOptions, *, in_parts: bool) -> None:
-        """Resets of rows were sent; they are found when the rows are received."""
-        self._kinds.send_reset(as_reset_rows(options, self.envs.num_envs))
-        self._note_resets(seed, options, in_parts=in_parts)
-
-    def _note_resets(self, seed: Any, options: ResetOptions, *, in_parts: bool) -> None:
-        num_envs, rows = self.envs.num_envs, as_reset_rows(options, self.envs.num_envs)
-        if self.rows_per_env is not None:
-            seed, options = _of_agents(seed, options, num_envs, self.rows_per_env)
-        seeds = seed
-        if not in_parts and names_rows(options):  # a list has a seed for each of these rows, or all
-            seeds, _ = as_reset_of_all(seed, options, num_envs)
-        if seed is None:
-            seeds = None
-        elif in_parts or isinstance(seeds, int | np.integer):
-            seeds = seeds_of(seeds, rows)
-        else:
-            seeds = seeds_of([seeds[row] for row in rows], rows)
-        self._beginnings.forget_next(rows)
-        self._beginnings.note(rows, seeds, options_of(options, rows))
-
     def _reset(self, result: tuple[Any, dict[str, Any]], seed: Any, options: ResetOptions) -> Batch:
         observations, infos = result
-        if self._calls is not None:
-            self._calls.note()
-        failed_rows(infos)  # refuses infos other than a dictionary
         num_envs = self.envs.num_envs
         by_number = names_rows(options)
+        if self._calls is not None:
+            is_whole = not by_number and as_reset_mask(options, num_envs) is None
+            self._calls.note(is_reset=is_whole)
+        failed_rows(infos)  # refuses infos other than a dictionary
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
         if rows is not None:  # the others, if there are any, are in flight
             self._send_resets(seed, options, in_parts=True)
@@ -702,42 +408,9 @@ class Source:
         return batch
 
 
-class PoolState(NamedTuple):
-    """The state of a pool.
-
-    Attributes:
-        begun: Steps and resets that have begun.
-        flying: Rows in flight, all while a call of all rows is pending.
-    """
-
-    begun: int
-    flying: set[int]
-
-
-def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tuple[Any, Any]:
-    envs = [row // rows_per_env for row in range(num_rows)]
-    if seed is not None:
-        is_one = isinstance(seed, int | np.integer)
-        seed = [int(seed) + env if is_one else seed[env] for env in envs]
-    if isinstance(options, list | tuple):
-        options = [options[env] for env in envs]
-    return seed, options
-
-
 def _is_bare(envs: Any) -> bool:
     """Whether the class adds nothing to the calls of the pool."""
     kind = type(envs)
     return isinstance(envs, PoolVectorEnv) and all(
         getattr(kind, name) is getattr(PoolVectorEnv, name) for name in _CALLS
     )
-
-
-def _level_in(envs: Any) -> int:
-    """The level of the outermost source in a vector environment; 0 if there is none."""
-    inner = envs
-    while inner is not None:
-        source = vars(inner).get("_source")
-        if isinstance(source, Source):
-            return source._level
-        inner = vars(inner).get("env")
-    return 0

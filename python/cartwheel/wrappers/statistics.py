@@ -81,8 +81,8 @@ class RecordMetrics(_ReportsEpisodes):
     that a reset left alone, keep their values.
 
     An episode that a failure cut short keeps its values in that step. An episode that lost a step,
-    because a call raised, shows zeros until it ends. Neither is in the mask, in
-    :meth:`finished` or in :meth:`mean`.
+    because a call raised, or that began before this wrapper was made, shows zeros until it ends.
+    None of these is in the mask, in :meth:`finished` or in :meth:`mean`.
 
     It can be put around or inside of :class:`RecordEpisodeStatistics` if one of the two has another
     ``stats_key``.
@@ -330,8 +330,9 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     that reset a row, nor those of frozen rows.
 
     An episode is dropped if a failure cut it short (``on_error="restart"``, a worker that was
-    restarted), or if one of its steps was lost because a call raised. It is not reported and is not
-    in the queues; only ``failed_count`` counts it when it ends.
+    restarted), if one of its steps was lost because a call raised, or if it began before this
+    wrapper was made. It is not reported and is not in the queues; only ``failed_count`` counts it
+    when it ends.
 
     ``return_queue``, ``length_queue`` and ``time_queue`` have the last ``buffer_length`` complete
     episodes. They are brought up to date when they are read from the wrapper.
@@ -382,11 +383,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
             self._episodes = _EpisodesOfObjectives(
                 space.shape[0], self.num_envs, self._is_same_step, size
             )
-        self._queues: tuple[deque[Any], deque[int], deque[float]] = (
-            deque(maxlen=size),
-            deque(maxlen=size),
-            deque(maxlen=size),
-        )
+        self._queues: Any = tuple(deque(maxlen=size) for _ in range(3))
 
     @property
     def episode_count(self) -> int:
@@ -423,12 +420,12 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
 
     def _filled_queues(self) -> tuple[deque[Any], deque[int], deque[float]]:
         # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
-        queues: tuple[deque[Any], ...] = self._queues
+        queues: tuple[deque[Any], deque[int], deque[float]] = self._queues
         recent: Any = self._episodes.take_recent()
         for queue, values in zip(queues, recent, strict=True):
             if not self.is_frozen:
                 queue.extend(values)
-        return self._queues
+        return queues
 
     def _set_frozen(self, *, is_frozen: bool) -> None:
         self._episodes.updates = not is_frozen

@@ -1,4 +1,7 @@
-"""Rows that went on in results that were lost, until a batch shows where they are."""
+"""Results that wrappers missed, until batches show where their rows are.
+
+They were lost, or came before a wrapper was made.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _COLUMNS: Final = ("what", "seen_by", "begun", "is_seeded", "is_uncounted")
 
 
 class Unseen:
-    """The rows whose present observation was not in a batch.
+    """The rows whose present observation, or the beginning of whose episode, was not in a batch.
 
     Attributes:
         flag: Set if there are any.
@@ -36,7 +39,7 @@ class Unseen:
     """
 
     __slots__ = (
-        *("_begun", "_is_seeded", "_is_uncounted", "_seen_by", "_what"),
+        *("_begun", "_is_seeded", "_is_uncounted", "_joined", "_seen_by", "_what"),
         *("flag", "last", "number"),
     )
 
@@ -50,6 +53,8 @@ class Unseen:
         self._is_seeded = np.zeros(num_envs, np.bool_)
         #: Whether another number may have begun, or for some of the wrappers.
         self._is_uncounted = np.zeros(num_envs, np.bool_)
+        #: The first wrapper, from the innermost on, that was made after the present episode began.
+        self._joined = np.full(num_envs, _ALL)
         self.flag = Flag()
         self.number = 0
         self.last = np.zeros(num_envs, np.int64)
@@ -70,7 +75,8 @@ class Unseen:
             check_array(f"{path}[{name!r}]", state[name], own.shape, own.dtype)
         for name in _COLUMNS:
             getattr(self, f"_{name}")[:] = state[name]
-        self.flag.is_set = bool(self._what.any())
+        self._joined[:] = _ALL
+        self._note()
 
     def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.
@@ -90,14 +96,25 @@ class Unseen:
         self._is_uncounted[rows] &= ~np.asarray(seeded)
         self._is_seeded[rows] |= seeded
         self._begun[rows] = counts + begun
-        self.flag.is_set = bool(self._what.any())
+        self._note()
         self.number += 1
         self.last[rows] = self.number
 
-    def begin_late(self) -> None:
-        """The rows were stepped or reset before: no wrapper has seen what they show."""
-        self._what[:] = _SKIPPED
-        self.flag.is_set = True
+    def join(self, number: int, *, begins: bool) -> None:
+        """A wrapper with this number, from the innermost on, has seen nothing of what rows show.
+
+        ``begins``: all rows show the first observation of an episode.
+        """
+        is_new = self._what == 0  # of the others, wrappers further inside have not seen it, either
+        self._what[is_new], self._seen_by[is_new] = _SKIPPED, number
+        if not begins:
+            np.minimum(self._joined, number, out=self._joined)
+        self._note()
+
+    @property
+    def joined(self) -> NDArray[np.intp]:
+        """The rows in an episode that began before some wrapper was made."""
+        return np.flatnonzero(self._joined < _ALL)
 
     def begun(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the present observation of rows is the first of an episode, and was lost."""
@@ -125,15 +142,19 @@ class Unseen:
         new = (kinds == SHOWN) & (self._what > 0)
         begun = new & (self._what == _BEGUN)
         late = np.where(begun, RESET, np.where(new, INCOMPLETE, kinds)).astype(np.uint8)
+        self._joined[late == RESET] = _ALL
         told = self._late(slice(None), late, new & (self._what == _SKIPPED), new, begun)
         return told, np.flatnonzero(begun)
 
-    def step(self, rows: Any, kinds: NDArray[np.uint8]) -> tuple[Late | None, NDArray[np.bool_]]:
+    def step(
+        self, rows: Any, kinds: NDArray[np.uint8], over: Any
+    ) -> tuple[Late | None, NDArray[np.bool_]]:
         """Rows of a batch were stepped, received, or reset.
 
         Args:
             rows: The rows; ``None`` for all.
             kinds: The kinds of the batch for wrappers that missed nothing.
+            over: Which episodes ended in it.
 
         Returns:
             The batch for the others, if there are any; and the places of which the first
@@ -146,14 +167,25 @@ class Unseen:
         late = np.where(frozen, INCOMPLETE, kinds).astype(np.uint8)
         gaps = stepped | (frozen & (what == _SKIPPED))
         begun = stepped & (what == _BEGUN)
-        return self._late(at, late, gaps, stepped | frozen, np.zeros_like(begun)), begun
+        joined = np.where(kinds == TRANSITION, self._joined[at], _ALL)
+        self._joined[at] = np.where(over | (kinds == RESET), _ALL, self._joined[at])
+        told = self._late(at, late, gaps, stepped | frozen, np.zeros_like(begun), joined)
+        return told, begun
 
     def forget(self, rows: Any) -> None:
         """Rows (``None``: all) begin an episode: what was lost before does not matter."""
         at: Any = slice(None) if rows is None else rows
+        self._joined[at] = _ALL
+        self._show(at)
+
+    def _show(self, at: Any) -> None:
+        """Rows show where they are."""
         self._what[at] = self._begun[at] = 0
         self._is_seeded[at] = self._is_uncounted[at] = False
-        self.flag.is_set = bool(self._what.any())
+        self._note()
+
+    def _note(self) -> None:
+        self.flag.is_set = bool(self._what.any() or (self._joined < _ALL).any())
 
     def _late(
         self,
@@ -162,6 +194,7 @@ class Unseen:
         gaps: NDArray[np.bool_],
         new: NDArray[np.bool_],
         shown: NDArray[np.bool_],
+        joined: NDArray[np.intp] | None = None,
     ) -> Late | None:
         """``shown``: the places that show the first observation of the last episode that began."""
         skipped = self._begun[at] - shown
@@ -169,5 +202,6 @@ class Unseen:
         skipped[(self._is_uncounted[at] | self._is_seeded[at]) & ~shows_seed] = -1
         new = new | (skipped != 0)
         seen_by = np.where(new, self._seen_by[at], _ALL)
-        self.forget(at)
-        return Late(kinds, gaps, skipped, seen_by) if new.any() else None
+        self._show(at)
+        is_late = new.any() or (joined is not None and (joined < _ALL).any())
+        return Late(kinds, gaps, skipped, seen_by, joined) if is_late else None

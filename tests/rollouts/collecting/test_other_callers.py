@@ -171,6 +171,31 @@ def test_a_policy_that_uses_the_environments_loses_the_rollout(make, mode, order
     assert_begins_anew(collector.collect())
 
 
+@pytest.mark.parametrize("way", [{"num_steps": 4}, {"until": "all_done"}], ids=str)
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("kind", [INLINE, PROCESS, NATIVE], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_a_policy_that_ends_the_rollout_of_the_environments_loses_it(
+    make, kind, mode, call, wrapped, way
+):
+    envs = make(kind, mode)
+    envs = RecordMetrics(envs) if wrapped else envs
+    asked = []
+
+    def policy(observations):
+        asked.append(len(observations))
+        if len(asked) == call:
+            envs.end_rollout()
+        return lean(observations)
+
+    collector = cartwheel.Collector(envs, policy, seed=1, **way)
+    with pytest.raises(RuntimeError, match="their rollout was ended, by another caller"):
+        collector.collect()
+    assert len(asked) == call
+    assert_begins_anew(collector.collect())
+
+
 @pytest.mark.parametrize("by_thread", [False, True])
 @pytest.mark.parametrize("order", ["lockstep", "groups", "free"])
 @pytest.mark.parametrize("mode", MODES)

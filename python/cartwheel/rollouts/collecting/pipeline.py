@@ -1,8 +1,7 @@
 """Collects while rows are in flight: the policy and the environments work at the same time.
 
-A *column* is one row's next ``T`` steps, in order. Column ``k`` of row ``n`` is written to column
-``n`` of block ``k``, so rows may be in different blocks, at different steps. A row is in one of
-four states:
+Each row writes the :class:`~cartwheel.rollouts.collecting.columns.Columns` that rollouts are made
+of. It is in one of four states:
 
 * ``READY``: it shows an observation. It waits for the policy, or, in ``NEXT_STEP``, for the step
   that only resets it, or for permission to begin another column.
@@ -11,9 +10,7 @@ four states:
 
 Two orders, :class:`~cartwheel.rollouts.collecting.pipeline_orders.Free` and
 :class:`~cartwheel.rollouts.collecting.pipeline_orders.Groups`, decide which rows the
-policy gets next. Sending, receiving, complete rollouts and waiting rows are here.
-
-This file is above 500 lines because these four belong to one state machine.
+policy gets next. Sending, receiving and waiting rows are here.
 """
 
 from __future__ import annotations
@@ -27,18 +24,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
-from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.errors import WorkerTimeoutError
 from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
-from cartwheel.rollouts.collecting.block import Block, Finals
-from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
-from cartwheel.rollouts.recording import carry_after, interrupted
+from cartwheel.rollouts.collecting.block import Finals
+from cartwheel.rollouts.collecting.columns import Columns
+from cartwheel.rollouts.collecting.policy_calls import Stopped
+from cartwheel.rollouts.recording import interrupted
 from cartwheel.vector.infos import check_infos, failed_steps
 from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.buffers import Carry
@@ -54,12 +49,10 @@ READY, STEPPING, RESETTING, OVER = range(4)
 GLANCE = 0.1
 
 
-class Pipeline(abc.ABC):
+class Pipeline(Columns, abc.ABC):
     """Collects rollouts whose rows are at different steps.
 
     Attributes:
-        run_ahead: How many columns a row may be in front of the rollout that is collected, or, with
-            ``columns``, one less than it may be in front of the slowest row.
         waited: Seconds in which the collector waited for environments.
         busy: For each row, the seconds from its sends to their receipts.
         steps: For each row, the number of its steps.
@@ -84,15 +77,19 @@ class Pipeline(abc.ABC):
         columns: int | None,
         standby: Standby | None,
     ) -> None:
-        self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
-        self._space = envs.single_observation_space
-        self._reward_shape = reward_shape_of(envs)
-        self._num_steps, self.run_ahead = num_steps, run_ahead
-        self._columns, self._standby = columns, standby
-        self._num_rows: int = envs.num_envs if standby is None else standby.num_rows
+        num_rows: int = envs.num_envs if standby is None else standby.num_rows
+        super().__init__(
+            envs,
+            mode,
+            actor,
+            num_steps,
+            run_ahead=run_ahead,
+            columns=columns,
+            num_rows=num_rows,
+        )
+        self._envs, self._calls, self._standby = envs, calls, standby
         self.waited = 0.0
-        self.busy, self.steps = np.zeros(self._num_rows), np.zeros(self._num_rows, np.int64)
-        self._answers = Answers(envs.single_action_space, self._num_rows)
+        self.busy, self.steps = np.zeros(num_rows), np.zeros(num_rows, np.int64)
         self._finals = FinalsOfInfos(self._space)
         self._own_order: str | None = None
         self._is_begun = False
@@ -117,24 +114,14 @@ class Pipeline(abc.ABC):
 
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
-        every = self._num_rows
-        self._carry = carry
-        self._state = np.full(every, READY, np.int8)
-        self._step, self._column = np.zeros(every, np.int64), np.zeros(every, np.int64)
-        #: The columns of each row that count as complete.
-        self._settled = np.zeros(every, np.int64)
-        #: Complete columns that no rollout has yet: their rows, by time.
-        self._complete: list[int] = []
-        self._handed_out = np.zeros(every, np.int64)
+        self._begin_columns(carry, shown)
+        self._state = np.full(self._num_rows, READY, np.int8)
         self._first = carry.is_first.copy()
         #: Rows whose next step only resets them.
         self._resets = carry.done.copy()
         if self._mode != AutoresetMode.NEXT_STEP:
             self._resets[:] = False
-        self._sent_at = np.zeros(every)
-        self._blocks: dict[int, Block] = {}
-        nested.assign(self._block(0).observations, 0, shown)
-        self._rollouts = 0
+        self._sent_at = np.zeros(self._num_rows)
         #: The last received batch, if all of its rows wait for the policy.
         self._fresh: tuple[NDArray[np.int64], Any] | None = None
         self._flying = 0
@@ -154,36 +141,9 @@ class Pipeline(abc.ABC):
         return at_rest and not self._step.any() and bool((self._column == self._rollouts).all())
 
     @property
-    def total(self) -> int:
-        """Steps of all columns of a rollout."""
-        return self.num_steps * (self._columns or self._num_rows)
-
-    @property
-    def done(self) -> int:
-        """The number of them that the next rollout has already."""
-        if self._columns is None:
-            steps = (self._column - self._rollouts) * self.num_steps + self._step
-        else:
-            steps = self._step.copy()
-            steps[self._complete] = self.num_steps
-            steps.sort()
-            steps = steps[-self._columns :]
-        return int(steps.clip(0, self.num_steps).sum())
-
-    @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that rows show begin an episode, ``[N]``."""
         return self._first.copy() if self._is_begun else np.ones(self._num_rows, np.bool_)
-
-    @property
-    def carry(self) -> Carry:
-        """The state before the next rollout."""
-        return self._carry
-
-    @property
-    def shown(self) -> Any:
-        """The first observations of the next rollout."""
-        return nested.apply(np.copy, nested.at(self._block(self._rollouts).observations, 0))
 
     def rest(self) -> None:
         """Receives all rows in flight and sends none, so that others can use the environments."""
@@ -236,7 +196,9 @@ class Pipeline(abc.ABC):
         self._send_resets(np.flatnonzero(self._state == OVER))
         while not self._is_complete():
             self._advance()
+        self._is_whole = False
         rollout = self._hand_out()
+        self._is_whole = True
         if not self._flying:
             self._give_order_back()
         return rollout
@@ -244,64 +206,6 @@ class Pipeline(abc.ABC):
     @abc.abstractmethod
     def _advance(self) -> None:
         """Calls the policy once, or receives rows once."""
-
-    def _permitted(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows may continue with their column, as far as ``run_ahead`` allows."""
-        ahead = self.run_ahead
-        slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
-        permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
-        return permitted
-
-    def _is_complete(self) -> bool:
-        """Whether the next rollout has all of its columns."""
-        if self._columns is None:
-            return bool((self._settled > self._rollouts).all())
-        return len(set(self._complete)) >= self._columns
-
-    def _settle(self, rows: NDArray[np.int64]) -> None:
-        """Counts the complete columns of rows."""
-        if self._columns is not None:
-            for row in rows[self._settled[rows] < self._column[rows]].tolist():
-                self._complete += [row] * int(self._column[row] - self._settled[row])
-        self._settled[rows] = self._column[rows]
-
-    def _hand_out(self) -> Rollout:
-        """Returns the next rollout: a block, or columns of several."""
-        self._is_whole = False
-        forms = self._answers.extras or {}
-        if self._columns is None:
-            block, carry = self._blocks.pop(self._rollouts), self._carry
-            rows = np.arange(self._num_rows)
-        else:
-            chosen = list(dict.fromkeys(self._complete))[: self._columns]
-            for row in chosen:
-                self._complete.remove(row)
-            rows = np.array(chosen)
-            block, carry = self._gathered(rows), self._carry.take(rows)
-        block.expect(forms)
-        rollout = block.rollout(self._mode, carry, rows)
-        if self._actor.mirror is not None and self._columns is None:
-            rollout.observations = block.on_device(self._actor.mirror).complete()
-        self._rollouts += 1
-        after = carry_after(rollout)
-        self._carry = after if self._columns is None else self._carry.replaced(rows, after)
-        self._is_whole = True
-        return rollout
-
-    def _gathered(self, rows: NDArray[np.int64]) -> Block:
-        """Returns the oldest columns of rows, and frees blocks that are not needed any more."""
-        numbers = self._handed_out[rows]
-        gathered = Block.gathered(
-            [
-                (self._blocks[number], rows[places], places)
-                for number in np.unique(numbers).tolist()
-                for places in [np.flatnonzero(numbers == number)]
-            ]
-        )
-        self._handed_out[rows] += 1
-        for number in [number for number in self._blocks if number < self._handed_out.min()]:
-            del self._blocks[number]
-        return gathered
 
     # Sending
 
@@ -527,49 +431,6 @@ class Pipeline(abc.ABC):
             block.show(self._step[which] + 1, which, nested.at(observations, at))
         self._first[rows], self._state[rows] = True, READY
         self._count_steps(rows)
-
-    def _count_steps(self, rows: NDArray[np.int64]) -> None:
-        """Moves rows to their next step; after the last one, to their next column."""
-        self._step[rows] += 1
-        done = rows[self._step[rows] == self.num_steps]
-        if not len(done):
-            return
-        for block, at in self._by_column(done):
-            which = done[at]
-            following = self._block(int(self._column[which[0]]) + 1)
-            last = nested.at(block.observations, (self.num_steps, which))
-            following.show(0, which, last)
-        self._column[done] += 1
-        self._step[done] = 0
-        self._arrive(done)
-
-    def _arrive(self, rows: NDArray[np.int64]) -> None:
-        """Rows have another complete column."""
-        self._settle(rows)
-
-    # Blocks
-
-    def _block(self, number: int) -> Block:
-        """Returns a block, which is made when its first row needs it."""
-        if number not in self._blocks:
-            self._blocks[number] = Block(
-                self._space,
-                self._answers.actions,
-                self.num_steps,
-                self._num_rows,
-                self._reward_shape,
-            )
-        return self._blocks[number]
-
-    def _by_column(self, rows: NDArray[np.int64]) -> Iterator[tuple[Block, Any]]:
-        """Yields the blocks of rows, with the places of their rows in ``rows``."""
-        numbers = self._column[rows]
-        first = int(numbers[0])
-        if (numbers == first).all():
-            yield self._block(first), slice(None)
-            return
-        for number in np.unique(numbers).tolist():
-            yield self._block(number), np.flatnonzero(numbers == number)
 
     def _observations(self, rows: NDArray[np.int64]) -> Any:
         """Returns the present observations of rows, in their order."""
