@@ -20,6 +20,7 @@ from tianshou.env import BaseVectorEnv
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
@@ -168,6 +169,10 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
         Returns:
             Observations ``[K, …]`` and an array of dictionaries, in the order of ``env_id``.
+
+        Raises:
+            ValueError: Options choose rows; or a row does not exist or is named twice.
+            Exception: As for :meth:`cartwheel.VectorEnv.reset`.
         """
         self._assert_is_not_closed()
         rows = self._ready(env_id)
@@ -194,6 +199,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return [[own] for own in seeds]
 
     def _reset(self, rows: list[int], seeds: Any, options: Any) -> tuple[Any, NDArray[Any]]:
+        check_chooses_no_rows(options, "`env_id` does")
         chosen = options if self._are_all(rows) else {**(options or {}), "env_index": rows}
         space = self._envs.single_observation_space
         if not self.is_async:

@@ -457,6 +457,17 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
         tianshou.ours([Pair], executor="process")
 
 
+def test_options_that_choose_rows_are_refused_before_anything_is_reset(tianshou):
+    envs = tianshou.ours(fns_of((5, 5)), executor="inline")
+    envs.reset()
+    for name, rows in (("env_index", [1]), ("reset_mask", np.array([True, False]))):
+        for chosen in (None, [0]):
+            with pytest.raises(ValueError, match=rf"rows, got \['{name}'\]: `env_id` does"):
+                envs.reset(chosen, options={name: rows})
+    assert envs._envs.stats().resets.tolist() == [1, 1]
+    envs.close()
+
+
 def test_repr_names_the_vector_environment(tianshou):
     envs = tianshou.ours(fns_of((1, 1)), executor="inline")
     shown = "VectorEnv(num_envs=2, autoreset_mode='disabled', executor='inline')"
