@@ -25,6 +25,7 @@ from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.infos import infos_by_row
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.turns_env import MakesTurns
@@ -125,8 +126,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def get_env_attr(self, key: str, id: Rows = None) -> list[Any]:
         """Returns an attribute of environments, in the order of ``id``; by default of all.
 
-        Spaces are those of the vector environment, and so are ``metadata`` and ``spec`` of native
-        environments.
+        A method is not called. Spaces are those of the vector environment, and so are ``metadata``
+        and ``spec`` of native environments.
 
         Raises:
             AttributeError: An environment has no such attribute.
@@ -140,6 +141,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
             return [self._envs.single_observation_space] * len(rows)
         if key in ("metadata", "spec") and isinstance(self._envs.unwrapped, NativeVectorEnv):
             return [getattr(self._envs, key)] * len(rows)
+        inner = self._envs.unwrapped
+        if isinstance(inner, ControlCalls):
+            return list(inner._asked("get_env_attr", "read", key, rows))
         return list(self._envs.get_attr(key, env_index=rows))
 
     def set_env_attr(self, key: str, value: Any, id: Rows = None) -> None:

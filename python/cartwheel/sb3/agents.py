@@ -19,6 +19,7 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.sb3.vec_env import MASKS, batches_of, check_form, has_images, rows_of
+from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.infos import FAILURES, infos_by_row
 
 if TYPE_CHECKING:
@@ -237,6 +238,13 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     # Attributes of environments. `indices` are row numbers; by default all rows.
 
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether every environment, or one inside it, has an attribute."""
+        owner, is_shown = self._rows._pool_owner, attr_name == MASKS and self._rows.has_action_masks
+        if is_shown or not isinstance(owner, ControlCalls):  # which is native
+            return is_shown or super().has_attr(attr_name)
+        return all(owner._asked("has_attr", "has", attr_name, list(range(owner.num_envs))))
+
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments; a method is not called."""
         rows = rows_of(indices, self.num_envs)
@@ -244,7 +252,14 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
             return [self.vector_env.render_mode] * len(rows)
         if attr_name == MASKS and self._rows.has_action_masks:
             return [lambda row=row: self._rows.action_masks([row])[0] for row in rows]
-        return self._of_rows(rows, lambda envs: self.vector_env.get_attr(attr_name, env_index=envs))
+        owner = self._rows._pool_owner
+
+        def read(envs: list[int]) -> Sequence[Any]:
+            if isinstance(owner, ControlCalls):
+                return owner._asked("get_attr", "read", attr_name, envs)
+            return self.vector_env.get_attr(attr_name, env_index=envs)
+
+        return self._of_rows(rows, read)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments to one value."""

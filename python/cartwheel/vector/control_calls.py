@@ -136,6 +136,19 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
             ) from error
         return self._pool.call(messages, rows, calling, self._callbacks.timeout)
 
+    def _asked(self, calling: str, task: str, name: str, rows: list[int]) -> tuple[Any, ...]:
+        """Reads an attribute and calls nothing (``"read"``), or asks if it is there (``"has"``).
+
+        Args:
+            calling: The method, which errors name.
+            task: One of the two.
+            name: The attribute.
+            rows: Row numbers, in any order.
+        """
+        self._pool.check(calling, idle=True)
+        messages = self._packed(task, name, rows, [True] * len(rows))
+        return self._pool.call(messages, rows, calling, self._callbacks.timeout)
+
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins a call with the arguments of :meth:`call`; :meth:`call_wait` returns its results.
 

@@ -258,6 +258,9 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         envs.set_attr("fails_at", 80, indices=[4])
         assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
         assert envs.env_method("number", "walker_2", indices=3) == [2]
+        assert [number("walker_1") for number in envs.get_attr("number", [0, 5])] == [1, 1]
+        assert all(envs.has_attr(name) for name in ("number", "fails_at"))
+        assert not envs.has_attr("seen_by_none")
         envs.set_attr("fails_at", 70, indices=np.array([-6]))
         assert envs.get_attr("fails_at", [-1, 0, -4]) == [80, 70, 70]
         for ask in (envs.get_attr, envs.env_method, envs.env_is_wrapped):

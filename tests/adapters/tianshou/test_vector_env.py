@@ -162,6 +162,7 @@ def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou)
     for envs in (ours, theirs):
         envs.set_env_attr("mark", 5, [1])
     assert ours.get_env_attr("mark") == theirs.get_env_attr("mark") == [0, 5, 0]
+    same(*([shown() for shown in envs.get_env_attr("shown", [1])] for envs in (ours, theirs)))
     same(ours.render(), theirs.render())
     ours.close()
     with pytest.raises(AssertionError, match="cannot be called after close"):
