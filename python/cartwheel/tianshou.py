@@ -20,10 +20,12 @@ from tianshou.env import BaseVectorEnv
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.infos import infos_by_row
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.turns_env import MakesTurns
@@ -124,8 +126,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def get_env_attr(self, key: str, id: Rows = None) -> list[Any]:
         """Returns an attribute of environments, in the order of ``id``; by default of all.
 
-        Spaces are those of the vector environment, and so are ``metadata`` and ``spec`` of native
-        environments.
+        A method is not called. Spaces are those of the vector environment, and so are ``metadata``
+        and ``spec`` of native environments.
 
         Raises:
             AttributeError: An environment has no such attribute.
@@ -139,6 +141,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
             return [self._envs.single_observation_space] * len(rows)
         if key in ("metadata", "spec") and isinstance(self._envs.unwrapped, NativeVectorEnv):
             return [getattr(self._envs, key)] * len(rows)
+        inner = self._envs.unwrapped
+        if isinstance(inner, ControlCalls):
+            return list(inner._asked("get_env_attr", "read", key, rows))
         return list(self._envs.get_attr(key, env_index=rows))
 
     def set_env_attr(self, key: str, value: Any, id: Rows = None) -> None:
@@ -168,6 +173,10 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
         Returns:
             Observations ``[K, …]`` and an array of dictionaries, in the order of ``env_id``.
+
+        Raises:
+            ValueError: Options choose rows; or a row does not exist or is named twice.
+            Exception: As for :meth:`cartwheel.VectorEnv.reset`.
         """
         self._assert_is_not_closed()
         rows = self._ready(env_id)
@@ -194,6 +203,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return [[own] for own in seeds]
 
     def _reset(self, rows: list[int], seeds: Any, options: Any) -> tuple[Any, NDArray[Any]]:
+        check_chooses_no_rows(options, "`env_id` does")
         chosen = options if self._are_all(rows) else {**(options or {}), "env_index": rows}
         space = self._envs.single_observation_space
         if not self.is_async:

@@ -232,13 +232,14 @@ def test_masks_of_a_step_that_timed_out_are_those_shown_or_allow_every_action(
     mode, shows, tmp_path
 ):
     gates = Gates(tmp_path)
-    keywords = {"autoreset_mode": mode, "executor": "thread", "num_workers": 2, "timeout": 1}
+    keywords = {"autoreset_mode": mode, "executor": "thread", "num_workers": 2}
     make = [partial(Gated, gates, shows)] * 2
     with closing(cartwheel.ParallelVectorEnv(make, **keywords)) as envs:
         envs.reset(seed=1)
         before = envs.action_masks()
+        envs.step_async({agent: np.full(2, 3) for agent in AGENTS})
         with pytest.raises(cartwheel.WorkerTimeoutError):
-            envs.step({agent: np.full(2, 3) for agent in AGENTS})
+            envs.step_wait(timeout=0.1)
         gates.open(1)
         observations, _ = envs.reset(options={"reset_mask": np.array([False, True])})
         masks = envs.action_masks()

@@ -1,5 +1,7 @@
 """``evaluate`` of environments of several agents: each agent, teams, and all agents together."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,30 @@ def test_what_cannot_be_evaluated_is_refused(keywords, error, text):
         pytest.raises(ValueError, match=r"agents of a ParallelVectorEnv, got \{\} for NativeVect"),
     ):
         cartwheel.evaluate(envs, push, teams={})
+    with (
+        cartwheel.ParallelVectorEnv([Walkers] * 2, batch_size=1, executor="inline") as envs,
+        pytest.raises(ValueError, match="batch_size=1 below num_envs=2: evaluate environments"),
+    ):
+        cartwheel.evaluate(envs, push)
+
+
+def test_progress_is_reported_to_a_function():
+    reports = []
+    with cartwheel.ParallelVectorEnv([Walkers] * 2, executor="inline") as envs:
+        cartwheel.evaluate(
+            envs, push, episodes_per_env=2, seed=0, progress=lambda *report: reports.append(report)
+        )
+    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_an_environment_that_fails_again_and_again_ends_an_evaluation():
+    make = [Walkers, partial(Walkers, fails_at=1)]
+    endless = {"on_error": "restart", "max_restarts": None, "executor": "inline"}
+    with (
+        cartwheel.ParallelVectorEnv(make, **endless) as envs,
+        pytest.raises(RuntimeError, match="row 1 failed in 100 episodes in a row"),
+    ):
+        cartwheel.evaluate(envs, push)
 
 
 @EVERY_MODE

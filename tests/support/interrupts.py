@@ -21,6 +21,7 @@ CALLERS = (
     "native/keywords",
     "native/vector_env",
     "vector/base",
+    "vector/control_calls",
     "vector/resets",
     "vector/saved_rows",
     "vector/sent_rows",

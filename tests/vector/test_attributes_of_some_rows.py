@@ -186,6 +186,7 @@ def test_other_rows_are_refused_before_anything_starts(build_any):
             lambda rows: envs.call_async("gravity", env_index=rows),
             lambda rows: envs.get_attr("gravity", env_index=rows),
             lambda rows: envs.set_attr("gravity", 1.0, env_index=rows),
+            envs.render,
         ):
             with pytest.raises(error, match=text):
                 function(rows)

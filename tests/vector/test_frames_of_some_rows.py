@@ -66,22 +66,6 @@ def test_rows_that_are_drawn_need_a_reset_and_others_do_not(build_native):
         envs.render([2, 1, 0])
 
 
-def test_other_rows_are_refused(build_any):
-    native = build_any.executor == "native"
-    envs = build_any([Case("Taxi-v4", {"render_mode": "ansi"})] * 3 if native else painted(3))
-    envs.reset()
-    for rows, error, text in (
-        ([3], ValueError, "`env_index` names row 3; there are rows 0 to 2"),
-        ([-1], ValueError, "`env_index` names row -1; there are rows 0 to 2"),
-        ([1, 1], ValueError, "`env_index` names row 1 twice"),
-        ([], ValueError, "`env_index` is empty"),
-        ([0.5], TypeError, "`env_index` must be a one-dimensional array of integers"),
-        (1, TypeError, "`env_index` must be a one-dimensional array of integers"),
-    ):
-        with pytest.raises(error, match=text):
-            envs.render(rows)
-
-
 def test_rendering_is_refused_while_calls_are_pending_and_after_close(build_any):
     native = build_any.executor == "native"
     envs = build_any([Case("Taxi-v4", {"render_mode": "ansi"})] * 2 if native else painted(2))

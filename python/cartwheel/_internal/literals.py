@@ -20,7 +20,6 @@ FinalNames = Literal["gymnasium", "maniskill"]
 ObservationMode = Literal["same", "different"]
 States = Literal["methods", "pickle"]
 Vectorization = Literal["sync", "async", "vector_entry_point"]
-Context = Literal["fork", "forkserver", "spawn"]
 NumWorkers = int | Literal["auto"] | None
 Bootstrap = Literal["truncated", "always", "never"]
 Until = Literal["all_done"]

@@ -236,15 +236,15 @@ def row_options_in(options: ResetOptions) -> list[str]:
     return [name for name in ROW_OPTIONS if name in options] if isinstance(options, Mapping) else []
 
 
-def check_chooses_no_rows(options: ResetOptions) -> None:
-    """Refuses options that select rows, where all of them are reset.
+def check_chooses_no_rows(options: ResetOptions, why: str = "all of them are reset") -> None:
+    """Refuses options that select rows, where the caller may not; ``why`` is for the error.
 
     Raises:
         ValueError: They do.
     """
     chosen = row_options_in(options)
     if chosen:
-        raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are reset")
+        raise ValueError(f"`options` must not choose rows, got {chosen}: {why}")
 
 
 def names_rows(options: ResetOptions) -> bool:

@@ -123,12 +123,22 @@ def names_methods(public: Class) -> Class:
     So a wrong argument is an error of ``PoolVectorEnv.reset()``, and not of ``Resets.reset()``.
     """
     for base in public.__mro__[1:]:
-        methods = vars(base).items() if base.__module__.startswith("cartwheel.") else ()
-        for name, method in methods:
+        if not base.__module__.startswith("cartwheel.") or _is_named(base):
+            continue
+        for name, method in vars(base).items():
             if inspect.isfunction(method) and not name.startswith("_"):
                 # `__module__` stays: doctest looks for the examples of a method there.
                 inspect.unwrap(method).__qualname__ = f"{public.__qualname__}.{name}"
+    _NAMED.append(public)
     return public
+
+
+#: Public classes whose methods have their names.
+_NAMED: list[type] = []
+
+
+def _is_named(base: type) -> bool:
+    return any(issubclass(public, base) for public in _NAMED)
 
 
 def checks_keywords(called: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

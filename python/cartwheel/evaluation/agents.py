@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal import nested
 from cartwheel._internal.policy import as_function, mask_keywords, mask_parameter
 from cartwheel._internal.progress import Progress
 from cartwheel.evaluation.episode_counter import MAX_FAILURES, given_up_by
 from cartwheel.evaluation.result import Evaluation
-from cartwheel.evaluation.stepping import check_alone
+from cartwheel.evaluation.stepping import PlayingRows, check_alone
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 
@@ -91,7 +89,7 @@ def evaluate_agents(
         stack.enter_context(whole_episodes(envs._pool))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
-        playing = _Playing(envs, seed, options)
+        playing = _AgentStepping(envs, seed, options)
         calls = Calls(envs._pool)
         while quota.done < total:
             further = (playing.rows.copy(), playing.first.copy()) if recurrent else ()
@@ -118,38 +116,21 @@ def evaluate_agents(
     )
 
 
-class _Playing:
-    """The rows that play. A row begins its next episode right after the last, in every mode."""
+class _AgentStepping(PlayingRows):
+    """Steps rows with several agents; observations are those of groups."""
 
     def __init__(self, envs: AgentsBase, seed: Any, options: Any) -> None:
-        self._envs = envs
-        self._space = envs._batches.groups_space
-        self.observations = envs._reset_columns(seed, options).observations
-        self.rows = np.arange(envs.num_envs)
-        self.first = np.ones(envs.num_envs, np.bool_)
+        super().__init__(envs, envs._batches.groups_space, seed, options)
+
+    def _reset(self, seed: Any, options: Any) -> Any:
+        return self._envs._reset_columns(seed, options).observations
 
     def step(self, actions: Any) -> Columns:
         """Steps ``rows`` and no others."""
-        every = len(self.rows) == self._envs.num_envs
-        columns = self._envs._step_columns(actions, None if every else self.rows)
+        rows = None if self._steps_all else self.rows
+        columns: Columns = self._envs._step_columns(actions, rows)
         self.observations = columns.observations
         return columns
-
-    def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
-        """Resets rows that are over and have not finished, where the step did not."""
-        self.first = over
-        if not np.count_nonzero(over):
-            return
-        again = over & ~finished
-        mask = np.zeros(self._envs.num_envs, np.bool_)
-        mask[self.rows[again]] = True
-        playing = np.flatnonzero(~finished)
-        self.rows, self.first = self.rows[playing], again[playing]
-        if np.count_nonzero(again) and self._envs.autoreset_mode is not AutoresetMode.SAME_STEP:
-            columns = self._envs._reset_columns(None, {"reset_mask": mask})
-            self.observations, playing = columns.observations, self.rows
-        if len(playing) < len(over) or len(self.rows) < self._envs.num_envs:
-            self.observations = nested.take(self._space, self.observations, playing)
 
 
 class _Quota:

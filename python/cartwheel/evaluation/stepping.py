@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import gymnasium as gym
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel._internal.literals import EvaluateOrder
@@ -88,28 +89,30 @@ def stepping(
         yield playing
 
 
-class RowStepping:
-    """For cartwheel's environments, with or without its wrappers: rows at rest are not stepped.
+class PlayingRows:
+    """Rows of cartwheel's environments, of which some play; those at rest are not stepped.
 
     A row begins its next episode right after the last, in every mode: in the modes that leave it to
     a later step, or to the caller, by a reset of these rows. So the policy sees the same
     observations in every mode.
     """
 
-    def __init__(self, envs: Any, seed: Any, options: Any) -> None:
-        """Resets all; ``envs`` have ``autoreset_mode`` and ``step(actions, env_index)``."""
-        self._envs = envs
-        self.observations, _ = envs.reset(seed=seed, options=options)
+    def __init__(self, envs: Any, space: Space[Any], seed: Any, options: Any) -> None:
+        """Resets all; ``space`` is that of the observations of a row."""
+        self._envs, self._space = envs, space
+        self.observations = self._reset(seed, options)
         self.rows = np.arange(envs.num_envs)
         self.first = np.ones(envs.num_envs, np.bool_)
         self._places = self.rows
 
-    def step(self, actions: Any) -> Step:
-        """Steps ``rows`` and no others."""
-        every = len(self.rows) == self._envs.num_envs
-        result = self._envs.step(actions) if every else self._envs.step(actions, self.rows)
-        self.observations, rewards, terminations, truncations, infos = result
-        return Step(self.rows, rewards, terminations, truncations, infos, self._places)
+    def _reset(self, seed: Any, options: Any) -> Any:
+        """Resets rows and returns the observations of all."""
+        observations, _ = self._envs.reset(seed=seed, options=options)
+        return observations
+
+    @property
+    def _steps_all(self) -> bool:
+        return bool(len(self.rows) == self._envs.num_envs)
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
         """Resets rows that are over and have not finished, where the step did not."""
@@ -128,13 +131,27 @@ class RowStepping:
             self.rows = self.rows[playing]
             self._places = np.arange(len(self.rows))
         self.first = again[playing]
-        space = self._envs.single_observation_space
         if np.count_nonzero(again) and not same_step:
-            self.observations, _ = self._envs.reset(options={"reset_mask": mask})
-            if len(self.rows) < self._envs.num_envs:
-                self.observations = nested.take(space, self.observations, self.rows)
+            self.observations = self._reset(None, {"reset_mask": mask})
+            if not self._steps_all:
+                self.observations = nested.take(self._space, self.observations, self.rows)
         elif not all_play:
-            self.observations = nested.take(space, self.observations, playing.nonzero()[0])
+            self.observations = nested.take(self._space, self.observations, playing.nonzero()[0])
+
+
+class RowStepping(PlayingRows):
+    """Steps rows of vector environments, with or without cartwheel's wrappers."""
+
+    def __init__(self, envs: Any, seed: Any, options: Any) -> None:
+        """Resets all; ``envs`` have ``autoreset_mode`` and ``step(actions, env_index)``."""
+        super().__init__(envs, envs.single_observation_space, seed, options)
+
+    def step(self, actions: Any) -> Step:
+        """Steps ``rows`` and no others."""
+        every = self._steps_all
+        result = self._envs.step(actions) if every else self._envs.step(actions, self.rows)
+        self.observations, rewards, terminations, truncations, infos = result
+        return Step(self.rows, rewards, terminations, truncations, infos, self._places)
 
 
 class BatchStepping:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from gymnasium.spaces import Dict, Space, Tuple
+from gymnasium.spaces import Dict, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -392,11 +392,4 @@ def _dict_space(names: tuple[Any, ...], spaces: Iterable[Space[Any]]) -> Dict:
 
 
 def _batched(space: Dict, count: int) -> Dict:
-    return Dict(OrderedDict((name, _batch(part, count)) for name, part in space.items()))
-
-
-def _batch(space: Space[Any], count: int) -> Space[Any]:
-    try:
-        return batch_space(space, count)
-    except TypeError:  # a space for which Gymnasium has no batches
-        return Tuple([space] * count)
+    return Dict(OrderedDict((name, batch_space(part, count)) for name, part in space.items()))

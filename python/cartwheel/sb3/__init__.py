@@ -4,11 +4,16 @@
 agent of environments of several agents.
 """
 
+from typing import TYPE_CHECKING
+
 from cartwheel._internal.versions import load
 
 load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
 
 # ruff: noqa: E402 - they import what was loaded
+
+if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+    import cartwheel.wrappers  # noqa: F401
 
 from cartwheel.sb3.agents import CartwheelAgentsVecEnv
 from cartwheel.sb3.vec_env import CartwheelVecEnv

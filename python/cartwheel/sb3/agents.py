@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import create_empty_array
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
+from cartwheel._cartwheel import TimedEpisodes
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
@@ -19,7 +19,9 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.sb3.vec_env import MASKS, batches_of, check_form, has_images, rows_of
+from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.infos import FAILURES, infos_by_row
+from cartwheel.wrappers.batch import RESET, TRANSITION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -96,9 +98,10 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         try:
             self._rows = rows = own.as_rows()
             self._agents = own.num_agents
-            self._actions: Any = None
             self._as_batch = batches_of(rows.single_action_space, rows.num_envs)
-            self._monitor = _Monitor(rows.num_envs) if is_monitored else None
+            self._episodes: TimedEpisodes | None = None
+            if is_monitored:
+                self._record_episodes()
             #: What the row of an absent agent shows, in a batch of one.
             self._blank: Any = create_empty_array(rows.single_observation_space, 1, np.zeros)
             rows._blank(self._blank, np.zeros(1, np.intp))
@@ -115,17 +118,20 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
     def reset(self) -> VecEnvObs:
         """Resets all environments, with the seeds of :meth:`seed` and the options that were set.
 
-        The actions of a step that was not waited for are dropped.
+        A step that was begun and not waited for is waited for and dropped.
 
         Returns:
             Observations. The infos are in ``reset_infos``.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.ParallelVectorEnv.reset`.
         """
-        self._actions = None
+        self._rows._pool_owner._pool.give_up()
         given = [own or None for own in self._options[:: self._agents]]
         options: Any = given if any(given) else None
         observations, infos = self._rows.reset(seed=self._seeds[:: self._agents], options=options)
-        if self._monitor is not None:
-            self._monitor.begin()
+        if self._episodes is not None:
+            self._episodes.begin(None, np.full(self.num_envs, RESET, np.uint8))
         self.reset_infos = infos_by_row(_without(infos, _STATUS), self.num_envs)
         self._reset_seeds()
         self._reset_options()
@@ -146,18 +152,20 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         return self._seeds
 
     def step_async(self, actions: Any) -> None:
-        """Keeps the actions of a step, one for each row; :meth:`step_wait` makes it.
+        """Begins a step of all environments.
 
         Args:
-            actions: As for :meth:`CartwheelVecEnv.step_async`.
+            actions: One action for each row, as for :meth:`CartwheelVecEnv.step_async`.
 
         Raises:
-            ValueError: Actions of a space with integers are not whole numbers.
+            ValueError: The number of actions is wrong, or those of a space with integers are not
+                whole numbers; nothing was stepped.
+            Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
-        self._actions = self._as_batch(np.asarray(actions))
+        self._rows.step_async(self._as_batch(np.asarray(actions)))
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Steps all environments.
+        """Waits for a step: of :meth:`step_async`, or one that has timed out or was interrupted.
 
         Returns:
             Observations; rewards, ``float32`` of shape ``(num_envs,)``; whether agents or their
@@ -166,13 +174,10 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
         Raises:
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
-            ValueError: The number of actions is wrong; nothing was stepped.
-            Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
+            Exception: As for :meth:`cartwheel.VectorEnv.step_wait`.
         """
-        if self._actions is None:
-            raise NoAsyncCallError("`step_wait` needs actions: call `step_async` before.", "step")
-        actions, self._actions = self._actions, None
-        observations, rewards, terminated, truncated, infos = self._rows.step(actions)
+        step = self._rows.step_wait(self.vector_env.timeout)
+        observations, rewards, terminated, truncated, infos = step
         over = infos["episode_over"]
         ended = terminated | truncated
         done = ended | over  # the next observation of the row begins an episode
@@ -198,8 +203,10 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         status["TimeLimit.truncated"] = (truncated & ~terminated).tolist()
         for row, info in enumerate(by_row):
             info.update((name, values[row]) for name, values in status.items())
-        if self._monitor is not None:
-            self._monitor.add(rewards, infos["acted"], ended, by_row)
+        if self._episodes is not None:
+            # An agent that did not act, also in a row that failed, begins with its next step.
+            kinds = np.where(infos["acted"], TRANSITION, RESET).astype(np.uint8)
+            self._report(self._episodes.step((None, kinds, rewards, terminated, truncated)), by_row)
         return observations, rewards.astype(np.float32), done, by_row
 
     def close(self) -> None:
@@ -221,8 +228,8 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.load_state_dict`.
         """
         observations: VecEnvObs = self._rows.load_state_dict(state)
-        if self._monitor is not None:
-            self._monitor = _Monitor(self.num_envs)
+        if self._episodes is not None:
+            self._record_episodes()
         return observations
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
@@ -237,6 +244,13 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     # Attributes of environments. `indices` are row numbers; by default all rows.
 
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether every environment, or one inside it, has an attribute."""
+        owner, is_shown = self._rows._pool_owner, attr_name == MASKS and self._rows.has_action_masks
+        if is_shown or not isinstance(owner, ControlCalls):  # which is native
+            return is_shown or super().has_attr(attr_name)
+        return all(owner._asked("has_attr", "has", attr_name, list(range(owner.num_envs))))
+
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments; a method is not called."""
         rows = rows_of(indices, self.num_envs)
@@ -244,7 +258,14 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
             return [self.vector_env.render_mode] * len(rows)
         if attr_name == MASKS and self._rows.has_action_masks:
             return [lambda row=row: self._rows.action_masks([row])[0] for row in rows]
-        return self._of_rows(rows, lambda envs: self.vector_env.get_attr(attr_name, env_index=envs))
+        owner = self._rows._pool_owner
+
+        def read(envs: list[int]) -> Sequence[Any]:
+            if isinstance(owner, ControlCalls):
+                return owner._asked("get_attr", "read", attr_name, envs)
+            return self.vector_env.get_attr(attr_name, env_index=envs)
+
+        return self._of_rows(rows, read)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments to one value."""
@@ -275,7 +296,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         indices: VecEnvIndices = None,
     ) -> list[bool]:
         """Whether rows have a wrapper: a ``Monitor`` with ``monitor``, and no others."""
-        is_wrapped = self._monitor is not None and issubclass(Monitor, wrapper_class)
+        is_wrapped = self._episodes is not None and issubclass(Monitor, wrapper_class)
         return [is_wrapped] * len(rows_of(indices, self.num_envs))
 
     def _of_rows(self, rows: list[int], ask: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
@@ -284,35 +305,20 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         found = dict(zip(envs, ask(envs), strict=True)) if envs else {}
         return [found[row // self._agents] for row in rows]
 
+    def _record_episodes(self) -> None:
+        """Counts the episodes of agents from now on."""
+        self._episodes = TimedEpisodes(self._rows.num_envs, True, 1)
+        self._began = time.perf_counter()
 
-class _Monitor:
-    """Returns and lengths of running episodes of agents, reported as by the wrapper ``Monitor``."""
-
-    def __init__(self, num_rows: int) -> None:
-        self._began = time.time()
-        self._returns = np.zeros(num_rows)
-        self._lengths = np.zeros(num_rows, np.int64)
-
-    def begin(self) -> None:
-        """Begins an episode in every row."""
-        self._returns[:] = self._lengths[:] = 0
-
-    def add(
-        self,
-        rewards: NDArray[np.float64],
-        acted: NDArray[np.bool_],
-        ended: NDArray[np.bool_],
-        infos: list[dict[str, Any]],
-    ) -> None:
-        """Adds a step, and reports the episodes of agents that acted in it and ended."""
-        self._returns += rewards
-        self._lengths += acted
-        rows = np.flatnonzero(ended & acted).tolist()  # agents of rows that failed did not act
-        seconds = round(time.time() - self._began, 6) if rows else 0.0
-        for row in rows:
-            total, length = round(float(self._returns[row]), 6), int(self._lengths[row])
+    def _report(self, ended: tuple[Any, Any] | None, infos: list[dict[str, Any]]) -> None:
+        """Adds episodes that ended to the infos of their rows, as the wrapper ``Monitor`` does."""
+        if ended is None:
+            return
+        values, mask = ended
+        seconds = round(time.perf_counter() - self._began, 6)
+        for row in np.flatnonzero(mask).tolist():
+            total, length = round(values["r"].item(row), 6), values["l"].item(row)
             infos[row]["episode"] = {"r": total, "l": length, "t": seconds}
-        self._returns[ended], self._lengths[ended] = 0, 0
 
 
 def _as_parallel(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:

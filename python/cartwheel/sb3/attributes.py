@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.workers.worker import called, name_of, wrapper_names
@@ -32,13 +31,11 @@ class PythonRows:
 
     def has(self, name: str, rows: list[int]) -> bool:
         """Whether all of these environments have an attribute."""
-        has = operator.methodcaller("has_wrapper_attr", name)
-        return all(self._envs._applied("has_attr", name, rows, has))
+        return all(self._envs._asked("has_attr", "has", name, rows))
 
     def get(self, name: str, rows: list[int]) -> list[Any]:
         """Reads an attribute, without calling it."""
-        read = operator.methodcaller("get_wrapper_attr", name)
-        return list(self._envs._applied("get_attr", name, rows, read))
+        return list(self._envs._asked("get_attr", "read", name, rows))
 
     def set(self, name: str, value: Any, rows: list[int]) -> None:
         """Sets an attribute of the outermost wrappers."""

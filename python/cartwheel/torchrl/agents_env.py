@@ -17,7 +17,7 @@ from cartwheel._internal.adapters import check_given, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.multiagent import ParallelVectorEnv
-from cartwheel.torchrl.env import check_form, kept, not_copied, start_method
+from cartwheel.torchrl.env import check_form, chosen_rows, kept, not_copied, start_method
 from cartwheel.torchrl.specs import check_space, stacked
 from cartwheel.vector.action_masks import no_masks, num_actions
 
@@ -297,15 +297,12 @@ class CartwheelAgentsEnv(EnvBase):
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
-        mask = None if tensordict is None else tensordict.get("_reset", None)
+        mask = chosen_rows(tensordict, keywords)
         if mask is not None and not mask.any():
             return kept(self, tensordict)
-        if mask is not None:
-            rows = mask.numpy(force=True).reshape(-1)
-            keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
         observations, infos = self._groups.reset(**keywords)
         if self._turns is not None:  # the infos of a reset do not tell
-            rows = np.arange(self.num_envs) if mask is None else np.flatnonzero(rows)
+            rows = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
             self._turns[rows] = self._envs.get_attr("agent_selection", env_index=rows)
         found = self._read(observations, infos)
         for name, agents in self.group_map.items():

@@ -18,6 +18,7 @@ from torchrl.envs import GymLikeEnv
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel._internal.versions import autoreset_mode_of
@@ -31,6 +32,7 @@ from cartwheel.wrappers.base import VectorWrapper
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
     from tensordict import TensorDictBase
     from torchrl.envs import EnvBase
 
@@ -270,12 +272,9 @@ class CartwheelEnv(GymLikeEnv):
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
-        mask = None if tensordict is None else tensordict.get("_reset", None)
-        if mask is not None and not mask.any():
+        rows = chosen_rows(tensordict, keywords)
+        if rows is not None and not rows.any():
             return kept(self, tensordict)
-        if mask is not None:
-            rows = mask.numpy(force=True).reshape(-1)
-            keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
         observations, infos = self._reset_output_transform(self._env.reset(**keywords))
         found = self._read(observations)
         found.update({name: torch.zeros(self._column, dtype=torch.bool) for name in _FLAGS})
@@ -337,6 +336,24 @@ def not_copied(env: EnvBase) -> TypeError:
         f"{type(env).__name__} cannot be pickled or copied, because its environments cannot be: "
         "pass a function that makes one."
     )
+
+
+def chosen_rows(
+    tensordict: TensorDictBase | None, keywords: dict[str, Any]
+) -> NDArray[np.bool_] | None:
+    """Returns the rows that a reset is of, and adds them to its options; ``None`` for all rows.
+
+    Raises:
+        ValueError: The options choose rows.
+    """
+    options = keywords.get("options")
+    check_chooses_no_rows(options, "the entry '_reset' of the tensordict does")
+    mask = None if tensordict is None else tensordict.get("_reset", None)
+    if mask is None:
+        return None
+    rows: NDArray[np.bool_] = mask.numpy(force=True).reshape(-1)
+    keywords["options"] = {**(options or {}), "reset_mask": rows}
+    return rows
 
 
 def kept(env: EnvBase, tensordict: TensorDictBase) -> TensorDictBase:

@@ -33,6 +33,15 @@ def read(env: Any, name: str, *, reserve: bool) -> Any:
     return env.get_wrapper_attr(name) if owner is env and last == name else _part(owner, last, name)
 
 
+def exists(env: Any, name: str) -> bool:
+    """Whether an environment has an attribute."""
+    try:
+        read(env, name, reserve=False)
+    except AttributeError:
+        return False
+    return True
+
+
 def write(env: Any, name: str, value: Any) -> None:
     """Sets an attribute of an environment; an attribute of a part must exist.
 

@@ -549,6 +549,10 @@ class Worker:
             with self._guard(name):
                 made = own.made if isinstance(own, AgentsEnv) else own
                 return function(made, *args, **kwargs)
+        if task == "read":
+            return attributes.read(own, name, reserve=False)
+        if task == "has":
+            return attributes.exists(own, name)
         args, kwargs = part
         attribute = attributes.read(own, name, reserve=self.reserve)
         if not callable(attribute):

@@ -14,6 +14,9 @@ import pytest
 import cartwheel
 from tests.multiagent.environments import Guests, Stated, Switches, Walkers
 from tests.multiagent.test_action_masks import Masked
+from tests.multiagent.test_wrapped_rows import Gated
+from tests.support.comparison import assert_identical
+from tests.support.gates import Gates
 from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
@@ -258,6 +261,9 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         envs.set_attr("fails_at", 80, indices=[4])
         assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
         assert envs.env_method("number", "walker_2", indices=3) == [2]
+        assert [number("walker_1") for number in envs.get_attr("number", [0, 5])] == [1, 1]
+        assert all(envs.has_attr(name) for name in ("number", "fails_at"))
+        assert not envs.has_attr("seen_by_none")
         envs.set_attr("fails_at", 70, indices=np.array([-6]))
         assert envs.get_attr("fails_at", [-1, 0, -4]) == [80, 70, 70]
         for ask in (envs.get_attr, envs.env_method, envs.env_is_wrapped):
@@ -272,17 +278,34 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         assert repr(envs).startswith("CartwheelAgentsVecEnv(ParallelVectorEnv(agents=3")
 
 
-def test_a_step_needs_actions_of_its_own(ours):
-    with ours([Walkers], executor="inline") as envs:
-        envs.reset()
-        envs.step(np.ones((3, 1), np.float32))
-        with pytest.raises(gym.error.NoAsyncCallError, match="call `step_async` before"):
+def test_a_step_that_timed_out_is_waited_for_and_a_reset_drops_one_that_was_not(ours, tmp_path):
+    gates, zeros, ones = Gates(tmp_path), np.zeros((6, 1), np.float32), np.ones((6, 1), np.float32)
+    where = {"executor": "thread", "num_workers": 2, "monitor": True}
+    with (
+        ours([partial(Gated, gates)] * 2, timeout=2, **where) as envs,
+        ours([Walkers] * 2, **where) as twin,
+    ):
+        for each in (envs, twin):
+            each.seed(0)
+            each.reset()
+            each.step(zeros)
+        envs.step_async(ones)
+        with pytest.raises(cartwheel.WorkerTimeoutError):
             envs.step_wait()
-        envs.step_async(np.ones((3, 1), np.float32))
-        envs.reset()
-        with pytest.raises(gym.error.NoAsyncCallError):
+        with pytest.raises(gym.error.AlreadyPendingCallError):
+            envs.step_async(zeros)
+        gates.open(1)
+        found, wanted = envs.step_wait(), twin.step(ones)
+        for infos in (found[3], wanted[3]):
+            assert infos[0]["episode"].pop("t") > 0
+        assert_identical(found, wanted)
+        envs.step_async(zeros)
+        for each in (envs, twin):
+            each.seed(0)
+        assert_identical(envs.reset(), twin.reset())
+        with pytest.raises(gym.error.NoAsyncCallError, match="without any prior call to `step_as"):
             envs.step_wait()
-        assert envs.step(np.ones((3, 1), np.float32))[0][:, 1].tolist() == [1] * 3
+        assert_identical(envs.step(zeros), twin.step(zeros))
 
 
 def test_misuse_is_refused(ours):

@@ -66,6 +66,7 @@ def test_reading_a_method_does_not_call_it(both):
         assert envs.get_attr("calls") == [0, 1, 0]
         envs.set_attr("calls", 0)
     assert envs.has_attr("describe")
+    assert envs.get_attr("describe.__name__") == ["describe"] * 3
     assert envs.get_attr("calls") == [0, 0, 0]
 
 

@@ -162,6 +162,7 @@ def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou)
     for envs in (ours, theirs):
         envs.set_env_attr("mark", 5, [1])
     assert ours.get_env_attr("mark") == theirs.get_env_attr("mark") == [0, 5, 0]
+    same(*([shown() for shown in envs.get_env_attr("shown", [1])] for envs in (ours, theirs)))
     same(ours.render(), theirs.render())
     ours.close()
     with pytest.raises(AssertionError, match="cannot be called after close"):
@@ -455,6 +456,17 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
 
     with pytest.raises(TypeError, match="no tuples as observations"):
         tianshou.ours([Pair], executor="process")
+
+
+def test_options_that_choose_rows_are_refused_before_anything_is_reset(tianshou):
+    envs = tianshou.ours(fns_of((5, 5)), executor="inline")
+    envs.reset()
+    for name, rows in (("env_index", [1]), ("reset_mask", np.array([True, False]))):
+        for chosen in (None, [0]):
+            with pytest.raises(ValueError, match=rf"rows, got \['{name}'\]: `env_id` does"):
+                envs.reset(chosen, options={name: rows})
+    assert envs._envs.stats().resets.tolist() == [1, 1]
+    envs.close()
 
 
 def test_repr_names_the_vector_environment(tianshou):

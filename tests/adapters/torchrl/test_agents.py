@@ -186,6 +186,18 @@ def test_no_agent_lives_once_a_limit_or_a_failure_ended_its_episode(fails_at, ke
     assert rollout["walker", "mask"].all()
 
 
+def test_agents_that_end_first_need_a_mask_and_rows_are_stepped_together():
+    for keywords, breaks, error, message in (
+        ({"done_on_any": False}, {}, ValueError, "ended before others in .* use_mask=True"),
+        ({"use_mask": True}, {"break_when_all_done": True}, RuntimeError, "stepped together"),
+    ):
+        env = ours(Walkers, keywords)
+        env.set_seed(1)
+        with pytest.raises(error, match=message):
+            env.rollout(6, break_when_any_done=False, **breaks)
+        env.close()
+
+
 @pytest.mark.parametrize("name", ["masks", "masks in infos"])
 def test_drawn_actions_are_allowed(name):
     env = ours(*CASES[name])

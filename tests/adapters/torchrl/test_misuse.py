@@ -128,6 +128,30 @@ def test_keywords_that_do_not_exist_or_come_too_late_are_refused(runs):
         runs.CartwheelEnv(envs)
 
 
+def test_options_that_choose_rows_are_refused_before_anything_is_reset(runs):
+    """A batch of some rows does not fit the tensordict."""
+    agents = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
+    where = {"autoreset_mode": "disabled", "executor": "inline"}
+    players = [partial(pettingzoo.make, "parallel", "classic/rps-v2")] * 2
+    mask = np.array([True, False])
+    for make, envs in (
+        (runs.CartwheelEnv, cartwheel.VectorEnv([POLE] * 2, **where)),
+        (agents, cartwheel.ParallelVectorEnv(players, **where)),
+    ):
+        env = make(envs)
+        chosen = env.reset().clone().set("_reset", runs.torch.tensor(mask).reshape(2, 1))
+        for name, rows in (("env_index", [1]), ("env_idx", [1]), ("reset_mask", mask)):
+            for given in (None, chosen):
+                with pytest.raises(
+                    ValueError, match=rf"rows, got \['{name}'\]: the entry '_reset'"
+                ):
+                    env.reset(given, options={name: rows})
+        assert envs.stats().resets.tolist() == [1, 1]
+        env.reset(chosen, options={"other": 3})
+        assert envs.stats().resets.tolist() == [2, 1]
+        env.close()
+
+
 def test_environments_are_not_copied_and_stay_open(runs):
     agents = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
     players = [partial(pettingzoo.make, "parallel", "classic/rps-v2")] * 2
