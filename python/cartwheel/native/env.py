@@ -12,12 +12,13 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal.arguments import check_dictionary
 from cartwheel._internal.suggestions import keywords_of
 from cartwheel.errors import EpisodeOverError
+from cartwheel.native.attributes import as_generator
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import check_keywords, options_of_reset
 from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import as_attribute
-from cartwheel.native.vector_env import NativeVectorEnv, as_generator
+from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
