@@ -358,12 +358,13 @@ class AleVectorEnv(AtariVectorEnv):
         if finals is None and not is_dense:
             return
         values: NDArray[Any]
-        if is_dense:  # rows that continue: the observation itself instead of ale-py's old memory
+        if finals is None:
             values = observations.copy()
-            if finals is not None:
-                values[over] = finals[over]
+        elif is_dense:  # rows that continue: the observation itself instead of ale-py's old memory
+            values = finals  # of this batch alone
+            for row in (~over).nonzero()[0]:
+                values[row] = observations[row]
         else:
-            assert finals is not None
             values = np.empty(self.batch_size, object)
             for row in over.nonzero()[0]:  # only rows that ended
                 values[row] = finals[row].copy()

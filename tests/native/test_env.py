@@ -272,6 +272,15 @@ def test_a_walker_that_is_in_a_hole_already_gets_gymnasiums_reward(build):
     assert_identical(env.step(0), twin.step(0))
 
 
+@pytest.mark.parametrize(
+    "rewards", [(0.0, 0, -0.0), (1, 1.0, np.float32(1)), (2**53 + 1, 2**53, 2.0**53)], ids=str
+)
+def test_equal_rewards_of_a_lake_keep_their_types_and_signs(build, rewards):
+    env, twin = build("FrozenLake-v1", desc=["SF", "GH"], reward_schedule=rewards)
+    assert_identical(env.reset(seed=3), twin.reset(seed=3))
+    assert assert_same_steps(env, twin, 60) > 10
+
+
 def test_maps_are_characters(build):
     env, twin = build("FrozenLake-v1")
     env.reset()

@@ -105,6 +105,19 @@ def test_a_window_is_updated_when_nothing_is_in_flight(build):
 
 
 @pytest.mark.usefixtures("_window")
+def test_a_window_shows_a_reset_of_some_rows_that_was_waited_for(build):
+    envs, _ = build("Acrobot-v1", 2, D, render_mode="human")
+    _, oracle = build("Acrobot-v1", 2, D, render_mode="rgb_array")
+    envs.reset(seed=1)
+    oracle.reset(seed=1)
+    envs.reset_async(options={"env_index": [1]})
+    envs.reset_wait()
+    oracle.reset(options={"reset_mask": np.array([False, True])})
+    assert_identical(window(), oracle.render()[-1])
+    envs.close()
+
+
+@pytest.mark.usefixtures("_window")
 def test_rollouts_are_collected_while_a_window_shows_them():
     def policy(observations):
         return (observations[:, 1] > 0).astype(np.int64)

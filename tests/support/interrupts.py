@@ -17,6 +17,7 @@ _PACKAGE = Path(cartwheel.__file__).parent
 #: The files that the calling thread runs during a call; no environment runs in them.
 CALLERS = (
     "_internal/arguments",
+    "native/attributes",
     "native/callbacks",
     "native/keywords",
     "native/vector_env",

@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -226,6 +228,52 @@ def test_memory_of_tensors_that_were_dropped_is_that_of_a_later_step():
     assert all(2 <= len(found) <= KEPT for found in addresses)
     del result, tensor
     envs.close()
+
+
+FREE_IN_A_STEP = """
+import ctypes
+import weakref
+import gymnasium as gym
+import numpy as np
+import torch
+import cartwheel
+from cartwheel._cartwheel import TensorExchange
+
+modes = vars(torch.utils._python_dispatch)
+exchange = TensorExchange.of(torch.Tensor, modes, "_is_in_torch_dispatch_mode")
+watches, attached = [], []
+
+def note(_):
+    attached.append(ctypes.pythonapi.PyGILState_Check())
+
+class Learner(gym.Env):
+    observation_space = action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        array = np.ones(3)
+        watches.append(weakref.ref(array, note))
+        weights = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        loss = (weights * exchange.tensor(array)).sum()
+        del array
+        assert not attached
+        loss.backward()  # frees the tensor
+        return 0, 0.0, False, False, {}
+
+envs = cartwheel.SyncVectorEnv([Learner])
+envs.reset()
+envs.step([0])
+print(attached)
+"""
+
+
+def test_a_thread_that_torch_has_detached_within_a_call_may_free_a_tensor():
+    """PyO3 takes the thread to be attached, and the end of the array runs functions of Python."""
+    program = [sys.executable, "-c", FREE_IN_A_STEP]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.stdout == "[1]\n", (ended.returncode, ended.stderr)
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])

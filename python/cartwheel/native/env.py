@@ -9,15 +9,17 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._cartwheel import NativeEnvs
 from cartwheel._internal.arguments import check_dictionary
 from cartwheel._internal.suggestions import keywords_of
 from cartwheel.errors import EpisodeOverError
+from cartwheel.native.attributes import as_generator
 from cartwheel.native.ids import as_env_id
-from cartwheel.native.keywords import check_keywords, options_of_reset
+from cartwheel.native.keywords import as_json, check_keywords, options_of_reset
 from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import as_attribute
-from cartwheel.native.vector_env import NativeVectorEnv, as_generator
+from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class NativeEnv(gym.Env[Any, Any]):
         check_keywords(
             env_id, options, "NativeEnv", ["render_mode"], "env.unwrapped.{name} = {value}"
         )
+        self._as_reward, options = _reward_type(env_id, options)
         self._envs = _OneRow(
             env_id,
             1,
@@ -83,7 +86,6 @@ class NativeEnv(gym.Env[Any, Any]):
             key: value for key, value in self._envs.metadata.items() if key != "autoreset_mode"
         }
         self.render_mode = render_mode
-        self._as_reward = _reward_type(self._envs.env_id, options)
         #: The generator that :attr:`np_random` returned, which shares the environment's numbers.
         self._generator: np.random.Generator | None = None
         # The last attribute: from here on, setting a parameter sets it in Rust.
@@ -314,15 +316,17 @@ def _batch(space: Space[Any], row: Any) -> Any:
     return [row]
 
 
-def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]:
-    """Returns the function that converts a reward to its type in Gymnasium's environment."""
+def _reward_type(
+    env_id: str, options: dict[str, Any]
+) -> tuple[Callable[[float], Any], dict[str, Any]]:
+    """Returns the function that converts a reward to Gymnasium's, and the keywords for Rust."""
     name = env_id.split("-")[0]
-    if name in ("CliffWalking", "CliffWalkingSlippery", "Taxi"):
-        return int
     if name in ("FrozenLake", "FrozenLake8x8"):
-        schedule = options.get("reward_schedule", (1, 0, 0))
-        # A step of a walker that is in a hole or at the goal already gives 0.
-        return {0.0: 0, **{float(reward): reward for reward in schedule}}.__getitem__
-    if name == "InvertedPendulum":
-        return int
-    return np.float64 if name == "Pendulum" or is_mujoco(env_id) else float
+        NativeEnvs(env_id, as_json(options), [(0, 1)], autoreset_mode="Disabled", freeze=False)
+        # Rewards may be equal and of different types, which Rust does not have: it gives their
+        # places. A step of a walker that is in a hole or at the goal already gives 0.
+        rewards = (0, *options.get("reward_schedule", (1, 0, 0)))
+        return lambda place: rewards[int(place)], {**options, "reward_schedule": (1, 2, 3)}
+    if name in ("CliffWalking", "CliffWalkingSlippery", "InvertedPendulum", "Taxi"):
+        return int, options
+    return np.float64 if name == "Pendulum" or is_mujoco(env_id) else float, options

@@ -115,6 +115,7 @@ class WindowedPool:
         "reset_rows",
         "reset_wait",
         "recv",
+        "recv_resets",
     )
 
     def __init__(self, pool: Any, draw: Callable[[], object]) -> None:

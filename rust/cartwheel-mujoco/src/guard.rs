@@ -55,10 +55,11 @@ pub(crate) fn guarded<T>(
     if !are_ours(library) {
         put_in(&mut installed(), library);
     }
-    IS_GUARDED.set(true);
+    // A callback of MuJoCo, within a guarded call, may step another row on this thread.
+    let (was_guarded, earlier) = (IS_GUARDED.replace(true), WARNING.take());
     let result = catch_unwind(AssertUnwindSafe(call));
-    IS_GUARDED.set(false);
-    let warning = WARNING.take();
+    IS_GUARDED.set(was_guarded);
+    let warning = WARNING.replace(earlier);
     let result = result.map_err(|payload| match payload.downcast::<Raised>() {
         Ok(raised) => Failure::new(format!("MuJoCo: {}", raised.0)),
         Err(panic) => resume_unwind(panic),

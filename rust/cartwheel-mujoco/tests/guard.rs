@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel::{Env, FloatsRef, NoOptions, Rng, Shared};
 use cartwheel_mujoco::half_cheetah::Options;
 use cartwheel_mujoco::{HalfCheetah, MujocoEnv, Registered, SharedModel};
-use library::{CLOCK, Clock, ERROR, Handler, WARNING, model, raise, time};
+use library::{CALLBACK, CLOCK, Clock, ERROR, Handler, WARNING, model, raise, time};
 
 type Row = MujocoEnv<HalfCheetah>;
 
@@ -90,6 +90,34 @@ fn a_warning_is_an_info_of_its_step() {
         step(&mut row, action).unwrap();
         assert_eq!(row.info().mujoco_warning.as_deref(), warning);
     }
+}
+
+thread_local! {
+    /// The row that a callback steps.
+    static INNER: RefCell<Option<Row>> = const { RefCell::new(None) };
+}
+
+fn step_inner() {
+    INNER.with_borrow_mut(|inner| {
+        let inner = inner.as_mut().expect("there is one");
+        step(inner, 0.1).expect("no error");
+        assert_eq!(inner.info().mujoco_warning, None);
+    });
+}
+
+#[test]
+fn a_row_that_a_callback_steps_takes_nothing_from_the_row_around_it() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let registered = registered();
+    let mut outer = row(&registered);
+    INNER.set(Some(row(&registered)));
+    CALLBACK.set(Some(step_inner));
+    step(&mut outer, -101.0).unwrap();
+    let warning = "it is unstable; it is unstable";
+    assert_eq!(outer.info().mujoco_warning.as_deref(), Some(warning));
+    CALLBACK.set(Some(step_inner));
+    assert_eq!(step(&mut outer, 101.0), Err("MuJoCo: the stack is full".to_owned()));
+    INNER.set(None);
 }
 
 #[test]

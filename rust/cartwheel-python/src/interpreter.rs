@@ -5,15 +5,20 @@
 //! which no function of Rust on its stack survives. A thread that comes from native code finds no
 //! interpreter at all. Both hang here until the process is gone, as Python 3.14 lets them.
 //!
+//! Another library may detach a thread within a function of ours that has called it, and call us: `torch`
+//! frees tensors so. PyO3 counts its own calls alone, and takes such a thread to be attached.
+//!
 //! # Invariants
 //!
 //! 1. `Py_IsInitialized` may be called by any thread at any time.
-#![expect(unsafe_code, reason = "a function of Python, see the invariants")]
+//! 2. `PyGILState_Ensure` may be called by any thread, attached or not, while the interpreter is
+//!    initialized. Each call is undone once, by the same thread, the last one first.
+#![expect(unsafe_code, reason = "functions of Python, see the invariants")]
 
 use std::time::Duration;
 
 use cartwheel_engine::platform::{hang, hang_on_exit};
-use pyo3::ffi::Py_IsInitialized;
+use pyo3::ffi::{Py_IsInitialized, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE};
 use pyo3::prelude::*;
 
 /// Number of looks for the end of the interpreter, a millisecond apart. Python says that threads have to
@@ -29,6 +34,29 @@ pub(crate) fn enter() {
 pub(crate) fn attach<T>(run: impl FnOnce(Python<'_>) -> T) -> T {
     enter();
     Python::try_attach(run).unwrap_or_else(|| hang())
+}
+
+/// Runs `run` attached, on a thread that another library may have detached; `None` after the end of the
+/// interpreter.
+pub(crate) fn attach_again<T>(run: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    /// Undoes a call of `PyGILState_Ensure`.
+    struct Ensured(PyGILState_STATE);
+
+    impl Drop for Ensured {
+        fn drop(&mut self) {
+            // SAFETY: the call was on this thread, whose stack has this value (invariant 2).
+            unsafe { PyGILState_Release(self.0) }
+        }
+    }
+
+    enter();
+    // SAFETY: `Py_IsInitialized` may be called at any time (invariant 1).
+    if unsafe { Py_IsInitialized() } == 0 {
+        return None;
+    }
+    // SAFETY: the interpreter is initialized; undone by the drop (invariant 2).
+    let _ensured = Ensured(unsafe { PyGILState_Ensure() });
+    Python::try_attach(run)
 }
 
 /// A number of this thread that no other thread has while it runs.

@@ -1,7 +1,7 @@
 //! Python values in info streams, written and read with their exact types.
 
 use cartwheel_core::Error as EnvError;
-use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, RecordAt, Value};
+use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, MAX_DIMENSIONS, RecordAt, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -231,7 +231,8 @@ impl Encoder<'_> {
     }
 
     fn array(&mut self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let fits = array.shape().iter().all(|&dimension| u32::try_from(dimension).is_ok());
+        let fits = array.ndim() <= MAX_DIMENSIONS
+            && array.shape().iter().all(|&dimension| u32::try_from(dimension).is_ok());
         let Some(dtype) = dtype::from_descr(&array.dtype()).filter(|_| fits) else {
             return self.foreign(array.as_any());
         };

@@ -7,9 +7,11 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
 from cartwheel.wrappers import FrameStack
+from tests.support.comparison import text_of
 
 jax = pytest.importorskip("jax")
 envs_to_jax = importlib.import_module("cartwheel.jax").envs_to_jax
@@ -319,6 +321,20 @@ def test_a_pending_call_is_named(functions):
             done(call())
     envs.step_wait()
     done(step(init()[0], ONES))
+
+
+def test_a_step_that_timed_out_is_waited_for_outside(make):
+    envs = make("Null-v0", 8, num_workers=2, work=50_000_000, timeout=0.02)
+    init, step, _ = envs_to_jax(envs)
+    state, _ = done(init())
+    zeros = np.zeros(8, int)
+    with pytest.raises(RuntimeErrors, match="a reset waits for them and drops their results"):
+        done(step(state, zeros))
+    with pytest.raises(AlreadyPendingCallError, match="pending call to `step`") as caught:
+        envs.step(zeros)
+    assert "`step_wait()` waits again" in text_of(caught.value)
+    envs.step_wait()
+    done(init())
 
 
 def test_rows_in_flight_are_named(functions):

@@ -131,11 +131,11 @@ static void break_a_rule(const char *fault, struct cartwheel_batch *batch) {
         cartwheel_append(batch->infos, "\2\0\0\0N.", 6); /* the pickled None */
         cartwheel_info_end(batch, at);
     }
-    if (strcmp(fault, "deep value") == 0) { /* NumPy has at most 64 dimensions */
-        size_t ones[65];
+    if (strcmp(fault, "deep value") == 0) { /* of a batch it has 65, and NumPy 64 */
+        size_t ones[64];
         size_t at = cartwheel_info_begin(batch, batch->rows - 1);
-        for (size_t n = 0; n < 65; n++) ones[n] = 1;
-        cartwheel_info_array(batch, "steps", CARTWHEEL_INT8, 65, ones, "\1");
+        for (size_t n = 0; n < 64; n++) ones[n] = 1;
+        cartwheel_info_array(batch, "steps", CARTWHEEL_INT8, 64, ones, "\1");
         cartwheel_info_end(batch, at);
     }
     if (strcmp(fault, "foreign row") == 0) write_info(batch, batch->rows, 1);

@@ -4,8 +4,9 @@
 /// [`InfoWriter::foreign`](super::InfoWriter::foreign) bytes.
 pub const DEEPEST: usize = 32;
 
-/// Maximum number of dimensions of an array in a stream: NumPy has no arrays of more.
-pub(crate) const MAX_DIMENSIONS: usize = 64;
+/// Maximum number of dimensions of an array in a stream: a batch of them has one more, and NumPy has no
+/// arrays of more than 64.
+pub const MAX_DIMENSIONS: usize = 63;
 
 /// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,6 +18,6 @@ mod format;
 mod reader;
 mod writer;
 
-pub use format::{DEEPEST, RecordKind};
+pub use format::{DEEPEST, MAX_DIMENSIONS, RecordKind};
 pub use reader::{InfoEntry, InfoReader, Record, Value};
 pub use writer::{Buffer, InfoWriter, RecordAt};

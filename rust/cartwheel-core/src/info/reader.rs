@@ -151,8 +151,8 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`] when it is truncated, has an unknown tag, or is an array of more than 64
-    /// dimensions.
+    /// [`Error::MalformedInfo`] when it is truncated, has an unknown tag, or is an array of more than
+    /// [`MAX_DIMENSIONS`] dimensions.
     #[inline]
     pub fn value(&mut self) -> Result<Value<'a>, Error> {
         let [tag] = self.fixed()?;

@@ -222,7 +222,7 @@ impl<B: Buffer> InfoWriter<B> {
     pub fn fill_array(&mut self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) {
         let dimensions = u8::try_from(shape.len()).ok();
         let dimensions = dimensions.filter(|&count| usize::from(count) <= MAX_DIMENSIONS);
-        let dimensions = dimensions.expect("arrays have at most 64 dimensions");
+        let dimensions = dimensions.expect("arrays have at most 63 dimensions");
         self.tag(Tag::Array);
         self.stream.append(&[dtype.tag(), dimensions]);
         for &dimension in shape {

@@ -82,7 +82,11 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
         abi::MULTI_DISCRETE => ("MultiDiscrete", DType::I64),
         abi::MULTI_BINARY => ("MultiBinary", DType::I8),
         abi::TEXT => ("Text", DType::U8),
-        other => return Err(format!("has a node of the unknown kind {other}")),
+        other => {
+            return Err(format!(
+                "has a node of kind {other}, which this cartwheel does not know: install a newer one"
+            ));
+        }
     };
     if dtype != own {
         return Err(format!("has a {kind} of {}, expected {}", dtype.name(), own.name()));

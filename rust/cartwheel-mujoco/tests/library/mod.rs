@@ -1,6 +1,7 @@
 //! A small library instead of MuJoCo: one joint, with errors and warnings on demand.
 #![expect(unsafe_code, reason = "functions of a C library")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
@@ -19,6 +20,11 @@ pub(crate) static ERROR: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static WARNING: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static CLOCK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static OTHER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+thread_local! {
+    /// A callback of the next step of this thread.
+    pub(crate) static CALLBACK: Cell<Option<fn()>> = const { Cell::new(None) };
+}
 
 pub(crate) type Clock = unsafe extern "C-unwind" fn() -> f64;
 
@@ -53,12 +59,15 @@ unsafe extern "C-unwind" fn step(_: *const c_void, data: *mut Data) {
     // SAFETY: the row's data.
     let data = unsafe { &mut *data };
     assert!(data.is_broken == 0.0, "the data was not reset after an error");
+    if data.ctrl < -LIMIT {
+        raise(&WARNING, c"it is unstable");
+    }
+    if let Some(callback) = CALLBACK.take() {
+        callback();
+    }
     if data.ctrl > LIMIT {
         data.is_broken = 1.0;
         raise(&ERROR, c"the stack is full");
-    }
-    if data.ctrl < -LIMIT {
-        raise(&WARNING, c"it is unstable");
     }
     data.qvel += data.ctrl + time();
     data.qpos += 0.01 * data.qvel;

@@ -30,7 +30,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString, PyType};
 
 use super::made::make_over;
 use super::{base, dtype, first_byte, is_writable};
-use crate::interpreter::enter;
+use crate::interpreter::attach_again;
 use crate::known::intern;
 
 /// The name of the capsule.
@@ -325,7 +325,6 @@ unsafe extern "C" fn delete(owned: *mut Owned) {
     let kept = unsafe { Box::from_raw(owned.cast::<Kept>()) };
     if let Some(arrays) = Arc::into_inner(kept.arrays) {
         let arrays = ManuallyDrop::new(arrays);
-        enter();
-        Python::try_attach(|_| drop(ManuallyDrop::into_inner(arrays)));
+        attach_again(|_| drop(ManuallyDrop::into_inner(arrays)));
     }
 }

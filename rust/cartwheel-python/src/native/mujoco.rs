@@ -15,13 +15,14 @@ use std::collections::BTreeMap;
 use std::ptr::with_exposed_provenance_mut;
 
 use cartwheel_core::Error;
+use cartwheel_engine::platform::hang;
 use cartwheel_mujoco::{Library, Model, Registered, RowParts, Sizes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::{Borrowed, BorrowedMut};
 use crate::error::to_py_err;
-use crate::interpreter::attach;
+use crate::interpreter::attach_again;
 
 #[pyclass(frozen, name = "MujocoModel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
@@ -82,7 +83,7 @@ type Integers = BTreeMap<String, usize>;
 
 /// The simulation of a row that a callable of Python makes.
 fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
-    attach(|py| {
+    let made = attach_again(|py| {
         let row = make_row.call0(py)?;
         let (number, addresses, fields, integers, memory, keep_alive) =
             row.extract::<(u64, (usize, usize), Fields, Integers, Vec<(usize, usize)>, Py<PyAny>)>(
@@ -92,8 +93,9 @@ fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
         Ok(unsafe {
             RowParts::new(number, addresses, fields, integers, &memory, Box::new(keep_alive))
         })
-    })
-    .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
+    });
+    made.unwrap_or_else(|| hang())
+        .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
 }
 
 #[pyfunction]

@@ -179,9 +179,7 @@ impl State {
                 check_values(native, number, tag, room)
             })?;
         }
-        sending.send(0)?;
-        self.callbacks.all_sent = rows.is_none();
-        Ok(())
+        sending.send(0).map_err(Refused::from)
     }
 
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. If rows failed,
@@ -316,6 +314,7 @@ impl State {
         self.check_compiled()?;
         self.check_state_and_outputs(frame)?;
         self.send_compiled(frame, 1, None)?;
+        self.callbacks.all_sent = false;
         self.show(frame, Call::Step)
     }
 
@@ -402,6 +401,7 @@ impl State {
             return Err(Refused::new(ErrorCode::InvalidArgument, text));
         }
         self.send_compiled(frame, 2, (!rows.is_empty()).then_some(&rows))?;
+        self.callbacks.all_sent = rows.is_empty();
         put(frame.result(0), token);
         Ok(())
     }

@@ -147,7 +147,10 @@ fn spaces_that_are_no_spaces_are_refused() {
         ("lone tuple", "says 3 children, but has 0 nodes"),
         ("keyless", "has a part of a Dict without a key"),
         ("floating", "has a Discrete of float32, expected int64"),
-        ("unknown", "has a node of the unknown kind 77"),
+        (
+            "unknown",
+            "has a node of kind 77, which this cartwheel does not know: install a newer one",
+        ),
         ("untyped", "has the element type 9"),
         ("endless", "which no memory holds"),
         ("long", "has a Discrete of shape [1099511627776]"),

@@ -1,0 +1,234 @@
+//! The batch of a step on its way through a stack of wrappers.
+//!
+//! # Invariants
+//!
+//! 1. `gather` and `scatter` of the kernels write every number of their buffers, or panic.
+#![expect(unsafe_code, reason = "rewards are written into new arrays, see the invariants")]
+
+use cartwheel_engine::space::DType;
+use cartwheel_kernels::wrappers::{Places, StepResults, gather, is_stepped, num_kept, scatter};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::array::{Block, Blocks, Number, Numbers, PyTensorExchange, Unwritten, from_bytes};
+use crate::known::intern;
+use crate::wrappers::column::{Column, RowValues, are_plain_numbers};
+use crate::wrappers::rewards::Rewards;
+
+/// Columns of a batch, whose memory every step uses again.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) kinds: Vec<u8>,
+    pub(super) terminations: Vec<u8>,
+    pub(super) truncations: Vec<u8>,
+    /// The memory of arrays of the rewards of transitions, for functions.
+    given: Blocks,
+}
+
+/// The results of a step on their way.
+pub(super) struct Batch<'a, 'py> {
+    pub(super) py: Python<'py>,
+    pub(super) num_envs: usize,
+    pub(super) columns: &'a mut Columns,
+    pub(super) observations: Bound<'py, PyAny>,
+    pub(super) rewards: Rewards<'py>,
+    pub(super) terminations: Bound<'py, PyAny>,
+    pub(super) truncations: Bound<'py, PyAny>,
+    pub(super) infos: Bound<'py, PyAny>,
+    /// Whether a method of Python has seen the infos, and may have kept them.
+    pub(super) are_infos_shown: bool,
+    /// Whether the flags that were read are still those of the batch.
+    pub(super) are_flags_read: bool,
+    /// Whether an operation changed anything.
+    pub(super) has_changed: bool,
+}
+
+impl<'py> Batch<'_, 'py> {
+    pub(super) fn places(&self) -> Places<'_> {
+        Places::new(None, &self.columns.kinds, self.num_envs)
+    }
+
+    pub(super) fn set_rewards(&mut self, rewards: Rewards<'py>) {
+        self.rewards = rewards;
+        self.has_changed = true;
+    }
+
+    /// The step so far.
+    pub(super) fn results(&mut self) -> PyResult<StepResults<'_>> {
+        self.rewards.read(self.num_envs)?;
+        self.read_flags()?;
+        Ok(StepResults {
+            places: self.places(),
+            rewards: self.rewards.numbers(),
+            terminations: &self.columns.terminations,
+            truncations: &self.columns.truncations,
+        })
+    }
+
+    pub(super) fn kinds_array(&self) -> PyResult<Bound<'py, PyAny>> {
+        from_bytes(self.py, DType::U8, Some(self.num_envs), &[], &self.columns.kinds)
+    }
+
+    /// Reads the flags, unless they were read.
+    pub(super) fn read_flags(&mut self) -> PyResult<()> {
+        if self.are_flags_read {
+            return Ok(());
+        }
+        self.are_flags_read = true;
+        let (count, columns) = (self.num_envs, &mut *self.columns);
+        Column::flags("terminations", &self.terminations, count)?
+            .copy_to(&mut columns.terminations);
+        Column::flags("truncations", &self.truncations, count)?.copy_to(&mut columns.truncations);
+        Ok(())
+    }
+
+    /// Adds infos, of which there are none yet.
+    pub(super) fn set_infos(
+        &mut self,
+        keys: &[Py<PyString>; 2],
+        values: Bound<'py, PyDict>,
+        mask: Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        if self.are_infos_shown {
+            self.infos = PyDict::new(self.py).into_any();
+            self.has_changed = true;
+        }
+        self.infos.set_item(&keys[0], values)?;
+        self.infos.set_item(&keys[1], mask)
+    }
+
+    pub(super) fn has_infos(&self) -> PyResult<bool> {
+        Ok(self.infos.len()? > 0)
+    }
+
+    /// Calls the wrapper's `transform` with the batch as an object of Python.
+    pub(super) fn transform(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
+        let py = self.py;
+        let kinds = self.kinds_array()?;
+        let batch = wrapper.call_method1(
+            intern!(py, "_new_batch"),
+            (
+                &kinds,
+                &self.observations,
+                self.rewards.array(py),
+                &self.terminations,
+                &self.truncations,
+                &self.infos,
+            ),
+        )?;
+        wrapper.call_method1(intern!(py, "_transform_alone"), (&batch,))?;
+        self.observations = batch.getattr(intern!(py, "observations"))?;
+        self.set_rewards(Rewards::Given(batch.getattr(intern!(py, "rewards"))?, None));
+        self.infos = batch.getattr(intern!(py, "infos"))?;
+        self.are_infos_shown = true;
+        let (before, now) = (&self.terminations, batch.getattr(intern!(py, "terminations"))?);
+        let same = now.is(before);
+        self.terminations = now;
+        let now = batch.getattr(intern!(py, "truncations"))?;
+        if !(same && now.is(&self.truncations)) {
+            (self.truncations, self.are_flags_read) = (now, false);
+        }
+        let now = batch.getattr(intern!(py, "kinds"))?;
+        if !now.is(&kinds) {
+            Column::kinds(&now, self.num_envs)?.copy_to(&mut self.columns.kinds);
+        }
+        Ok(())
+    }
+
+    /// Calls the wrapper's `_observe`.
+    pub(super) fn observe(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
+        let observe = wrapper.getattr(intern!(self.py, "_observe"))?;
+        self.observations = observe.call1((&self.observations,))?;
+        self.has_changed = true;
+        if self.observations.is_none() {
+            wrapper.call_method0(intern!(self.py, "_refuse_none"))?;
+        }
+        Ok(())
+    }
+
+    /// Calls a function with the rewards of transitions; those of other places become 0.
+    pub(super) fn apply_to_rewards(
+        &mut self,
+        wrapper: &Bound<'py, PyAny>,
+        func: &Bound<'py, PyAny>,
+        blocks: &mut Blocks,
+    ) -> PyResult<()> {
+        let apply = |rewards: &Bound<'py, PyAny>, count: usize| -> PyResult<Bound<'py, PyAny>> {
+            let applied = func.call1((rewards,))?;
+            if are_plain_numbers(&applied, count) {
+                return Ok(applied);
+            }
+            wrapper.call_method1(intern!(rewards.py(), "_checked"), (applied, count))
+        };
+        let (py, num_envs) = (self.py, self.num_envs);
+        let count = num_kept(&self.columns.kinds, is_stepped);
+        if count == num_envs {
+            let rewards = apply(self.rewards.array(py), count)?;
+            self.set_rewards(Rewards::Given(rewards, None));
+            return Ok(());
+        }
+        self.rewards.read(num_envs)?;
+        let Columns { kinds, given, .. } = &mut *self.columns;
+        let mut applied = None;
+        if count > 0 {
+            // Space for all rewards, so that it does not change from step to step.
+            let block = given.next(py, Block::space(num_envs * size_of::<f64>()))?;
+            let mut given = Unwritten::new(py, block, count, &[])?;
+            gather(self.rewards.numbers(), kinds, is_stepped, given.room());
+            // SAFETY: `gather` wrote every number (invariant 1).
+            let given = unsafe { given.written() }.into_shown().0;
+            let new = apply(&given, count)?;
+            let new = RowValues::new("rewards", &new, f64::DTYPE, count, &[])?;
+            applied = Some(new.into_numbers()?);
+        }
+        let mut new = Unwritten::alone(py, blocks, num_envs)?;
+        let applied = applied.as_ref().map_or(&[][..], Numbers::cells);
+        scatter(applied, kinds, is_stepped, new.room());
+        // SAFETY: `scatter` wrote every number (invariant 1).
+        self.set_rewards(Rewards::New(unsafe { new.written() }));
+        Ok(())
+    }
+
+    /// Makes tensors of all arrays. If one fails, the batch has arrays still, which is lost as such.
+    pub(super) fn convert(
+        &mut self,
+        wrapper: &Bound<'py, PyAny>,
+        tensor: &Bound<'py, PyAny>,
+        exchange: Option<&PyTensorExchange>,
+    ) -> PyResult<()> {
+        let exchange = match exchange {
+            Some(exchange) if !exchange.is_passed_by(self.py)? => Some(exchange),
+            _ => None,
+        };
+        let rewards = self.rewards.array(self.py).clone();
+        let arrays = [&rewards, &self.observations, &self.terminations, &self.truncations];
+        let made = exchange.map(|exchange| exchange.tensors_of(arrays)).transpose()?;
+        let mut made = made.unwrap_or_default();
+        let mut tensor_at =
+            |place: usize| made[place].take().map_or_else(|| tensor.call1((arrays[place],)), Ok);
+        let (rewards, observations) = (tensor_at(0)?, tensor_at(1)?);
+        let (terminations, truncations) = (tensor_at(2)?, tensor_at(3)?);
+        if self.has_infos()? {
+            let shown = intern!(self.py, "_shown_infos");
+            self.infos = wrapper.call_method1(shown, (&self.infos,))?;
+        }
+        (self.observations, self.rewards) = (observations, Rewards::Given(rewards, None));
+        (self.terminations, self.truncations) = (terminations, truncations);
+        self.has_changed = true;
+        Ok(())
+    }
+
+    /// The results as a tuple; `given` is what came.
+    pub(super) fn tuple_of_results(
+        &mut self,
+        given: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !self.has_changed {
+            return Ok(given.clone().into_any());
+        }
+        let rewards = self.rewards.array(self.py);
+        let parts =
+            [&self.observations, rewards, &self.terminations, &self.truncations, &self.infos];
+        Ok(PyTuple::new(self.py, parts)?.into_any())
+    }
+}
