@@ -32,7 +32,7 @@ from cartwheel.awaitable.counts import Counts
 from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerTimeoutError
-from cartwheel.workers import launch
+from cartwheel.workers import launch, replacement
 from cartwheel.workers.awaited_env import REPLY, Asked, Left
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.faults import Fault
@@ -166,7 +166,7 @@ class Service:
         if describes and spaces is not None:
             self._rows[0].is_made = True
             over, _, filled, announced = pool.lost(0)
-            group.continue_with(0, over, {}, announced, Deadline(_START_S))
+            replacement.continue_with(group, 0, over, {}, announced, Deadline(_START_S))
             self._up(0, group.processes[0].pid, filled)
         if not settings.lazy:
             for row in range(len(self._rows)):
@@ -453,7 +453,8 @@ class Service:
             self._inbox.append(functools.partial(self._started, index, pid, filled, error))
 
         try:
-            report(self._group.restart(index, over, resets, announced, _START_S), None)
+            group = self._group
+            report(replacement.restart(group, index, over, resets, announced, _START_S), None)
         except BaseException as error:
             report(0, error)
         if self.closed.is_set():

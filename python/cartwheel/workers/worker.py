@@ -1,4 +1,4 @@
-"""A worker: the environments of one shard, and the functions that are applied to them.
+"""A worker: the environments of one shard.
 
 The native loop steps the environments. This class does everything outside the step path: it makes
 the environments, receives resets and control calls, and sends faults and answers.
@@ -19,19 +19,15 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.wrappers import TimeLimit
-
 from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
-from cartwheel._internal.suggestions import shown
 from cartwheel.errors import add_note
 from cartwheel.workers import attributes
 from cartwheel.workers.agents_env import AgentsEnv
 from cartwheel.workers.channels import pickled
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.made_envs import check_spaces, layouts_of, refusal, truncates
 from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
@@ -149,13 +145,7 @@ class Worker:
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
                 env = self._returned_here(env_fn)
-                self.envs.append(env)  # before its attributes, which may raise: so it is closed
-                self._check(env, row)
-                try:
-                    known.add(env)
-                except ValueError:  # an earlier row has it, and closes it
-                    self.envs.pop()
-                    raise
+                self._add(env, row, known)
                 check_reward_space(reward_space := reward_space_of(env))
                 reward_spaces.append(reward_space)
                 pair = (env.observation_space, env.action_space)
@@ -168,55 +158,29 @@ class Worker:
                 "reward_spaces": reward_spaces,
                 "limits": [truncates(env) for env in self.envs],
                 "same": known.same,
-                "layouts": _layouts(self.envs),
+                "layouts": layouts_of(self.envs),
                 "memory": memory_of_this_process() if self.retires else 0,
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
             return {"fault": self._fault(row, error)}
 
+    def _add(self, env: Any, row: int, known: EnvIdentities) -> None:
+        """Adds what a function returned, if it is an environment that no earlier row has."""
+        self.envs.append(env)  # before its attributes, which may raise: so it is closed
+        refused = refusal(env, row)
+        if refused is not None:
+            self.envs.pop()
+            raise refused
+        check_spaces(env, row)
+        try:
+            known.add(env)
+        except ValueError:  # an earlier row has it, and closes it
+            self.envs.pop()
+            raise
+
     def _fault(self, row: int | None, error: BaseException) -> Fault:
         return Fault.from_exception(row, error, is_remote=self.is_remote)
-
-    def _check(self, env: Any, row: int) -> None:
-        """Raises if an environment function did not return an environment."""
-        names = ("reset", "step", "observation_space", "action_space")
-        missing = [name for name in names if getattr(env, name, None) is None]
-        is_vector = isinstance(env, gym.vector.VectorEnv)
-        # PettingZoo's environments, without an import of it: their spaces are methods of an agent.
-        has_agents = hasattr(env, "possible_agents") and callable(
-            getattr(env, "observation_space", None)
-        )
-        if not missing and not isinstance(env, type) and not is_vector and not has_agents:
-            self._check_spaces(env, row)
-            return
-        self.envs.pop()
-        if is_vector:
-            env.close()
-            raise TypeError(
-                f"env_fns[{row}] must return a single environment, got a vector environment, "
-                f"{type(env).__name__} of num_envs={env.num_envs}: pass one function for each row"
-            )
-        if has_agents and not isinstance(env, type):
-            env.close()
-            raise TypeError(
-                f"env_fns[{row}] must return an environment of one agent, {_pettingzoo_advice(env)}"
-            )
-        why = (
-            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
-        )
-        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
-
-    @staticmethod
-    def _check_spaces(env: Any, row: int) -> None:
-        """Raises if the spaces of an environment are not Gymnasium's."""
-        for name in ("observation_space", "action_space"):
-            space = getattr(env, name)
-            if not isinstance(space, gym.Space):
-                raise TypeError(
-                    f"env_fns[{row}] must return an environment whose `{name}` is a space of "
-                    f"Gymnasium, got {shown(space)} of type {type(space)}"
-                )
 
     def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
         """Makes the environments and sends the caller their description, or the fault."""
@@ -633,61 +597,3 @@ def _is_ctrl_c(found: Any) -> bool:
         isinstance(found.error if isinstance(found, Fault) else found, KeyboardInterrupt)
         and threading.current_thread() is threading.main_thread()
     )
-
-
-def _layouts(envs: list[Any]) -> list[Any]:
-    """Returns the layouts of environments with several agents, equal ones as one object."""
-    found = [env.layout for env in envs if isinstance(env, AgentsEnv)]
-    return [found[0] if layout == found[0] else layout for layout in found]
-
-
-def _pettingzoo_advice(env: Any) -> str:
-    """Describes an environment of PettingZoo, and the class that takes it."""
-    name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
-    kind = "an AEC" if hasattr(env, "agent_iter") else "a parallel"
-    return (
-        f"got {kind} environment of PettingZoo, {name}: cartwheel.ParallelVectorEnv steps "
-        "environments of several agents"
-    )
-
-
-def called(env: gym.Env[Any, Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Calls a method of an environment, which may belong to a wrapper."""
-    return env.get_wrapper_attr(name)(*args, **kwargs)
-
-
-def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
-    """Returns module and name of the class of each wrapper, and of the classes it derives from.
-
-    A class is sent to a process by its name, which would import its module there, or by its
-    contents, which creates another class. Names can be compared without either.
-    """
-    names: set[tuple[str, str]] = set()
-    while isinstance(env, gym.Wrapper):
-        names.update(name_of(base) for base in type(env).__mro__)
-        env = env.env
-    return names
-
-
-def name_of(cls: type[Any]) -> tuple[str, str]:
-    """Returns module and name of a class."""
-    return cls.__module__, cls.__qualname__
-
-
-def truncates(env: Any) -> bool:
-    """Whether an environment is known to truncate its episodes after some number of steps.
-
-    This holds if it or an environment that it wraps is a ``gymnasium.wrappers.TimeLimit``, or has a
-    spec with ``max_episode_steps``, as environments of ``gymnasium.make`` with a limit have.
-    """
-    seen: set[int] = set()
-    while env is not None and id(env) not in seen:
-        seen.add(id(env))
-        if isinstance(env, TimeLimit):
-            return True
-        own = vars(env) if hasattr(env, "__dict__") else {}
-        spec = own.get("spec")
-        if isinstance(spec, EnvSpec) and (spec.max_episode_steps or 0) > 0:
-            return True
-        env = own.get("env")
-    return False
