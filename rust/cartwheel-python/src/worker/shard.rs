@@ -13,9 +13,8 @@ use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
-use crate::channel::PyChannel;
 use crate::error::to_py_err;
 use crate::interpreter::attach;
 use crate::known::intern;
@@ -36,7 +35,7 @@ pub(crate) const NEXT_RESETS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct PyShard {
     /// `cartwheel.workers.worker.Worker`: the environments, and all that is not on the step path.
-    worker: Py<PyAny>,
+    pub(super) worker: Py<PyAny>,
     /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,
     /// The worker's entries for the next automatic resets of rows.
@@ -45,21 +44,21 @@ pub(crate) struct PyShard {
     actions: Tree,
     /// Of each leaf of the actions; not shown to the garbage collector, which scalars do not concern.
     known_actions: Vec<SmallIntegers>,
-    autoreset: Autoreset,
+    pub(super) autoreset: Autoreset,
     /// Whether batches have final observations.
     dense_finals: bool,
     /// The length of rewards that are arrays.
     reward_width: Option<usize>,
-    held: Vec<LastResult>,
-    writer: InfoWriter,
+    pub(super) held: Vec<LastResult>,
+    pub(super) writer: InfoWriter,
     foreign: Foreign,
     /// Rows that lost their environments before the caller was informed.
-    lost: Vec<bool>,
+    pub(super) lost: Vec<bool>,
     /// Those of them whose new environments a control call has to reset first.
     unbegun: Vec<bool>,
     /// Whether the worker process ends before an episode, and what one that ended left.
     retirement: Retirement,
-    faults: Vec<(usize, PyErr)>,
+    pub(super) faults: Vec<(usize, PyErr)>,
     /// A single sent row whose environment was called.
     prepared: Option<Called>,
     /// The time of these calls.
@@ -67,12 +66,12 @@ pub(crate) struct PyShard {
     /// The messages that the last report announced, packed: they are sent when the task is
     /// acknowledged, since then the caller receives them. Packing may run code of environments, so it
     /// is a part of the task: time-outs, and deaths of the worker, concern it as they do a step.
-    unsent: Vec<Py<PyAny>>,
+    pub(super) unsent: Vec<Py<PyAny>>,
     /// Packed in advance, for what cannot be packed: an exception that says so, and no infos.
-    unpackable: (Py<PyAny>, Py<PyAny>),
+    pub(super) unpackable: (Py<PyAny>, Py<PyAny>),
     /// The worker's end of its channel, and the number of the last message that was announced.
-    channel: Py<PyAny>,
-    announced: u64,
+    pub(super) channel: Py<PyAny>,
+    pub(super) announced: u64,
     /// The process that serves this shard as a worker; `None` where the caller's thread steps it.
     server: Option<u32>,
 }
@@ -322,92 +321,6 @@ impl PyShard {
     }
 }
 
-impl PyShard {
-    /// Keeps a message until the task is acknowledged. The caller waits for one in any case, so
-    /// `otherwise` takes the place of what could not be packed.
-    fn announce(
-        &mut self,
-        py: Python<'_>,
-        packed: PyResult<Bound<'_, PyAny>>,
-        otherwise: impl FnOnce(&Self) -> &Py<PyAny>,
-    ) {
-        let message = match packed {
-            Ok(message) => message.unbind(),
-            Err(error) => {
-                error.write_unraisable(py, Some(self.worker.bind(py)));
-                otherwise(self).clone_ref(py)
-            }
-        };
-        self.unsent.push(message);
-    }
-
-    /// Announces the exceptions of a task, if there are some; whether there are.
-    fn announce_faults(&mut self, py: Python<'_>) -> bool {
-        if self.faults.is_empty() {
-            return false;
-        }
-        let worker = self.worker.bind(py).clone();
-        let faults = self.faults.drain(..).map(|(row, fault)| (row, fault.into_value(py)));
-        let faults: Vec<_> = faults.collect();
-        let packed = worker.call_method1(intern!(py, "pack_faults"), (faults,));
-        let packed = packed.or_else(|error| {
-            let first_row = worker.getattr(intern!(py, "first_row"))?;
-            worker.call_method1(intern!(py, "pack_faults"), ([(first_row, error.value(py))],))
-        });
-        self.announce(py, packed, |shard| &shard.unpackable.0);
-        true
-    }
-
-    /// Announces infos that do not fit into shared memory.
-    fn announce_rest(&mut self, py: Python<'_>) {
-        let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
-        let stream = PyBytes::new(py, self.writer.stream());
-        let packed = worker.call_method1(name, (stream,));
-        let packed = packed.or_else(|error| {
-            error.write_unraisable(py, Some(&worker));
-            worker.call_method1(name, (py.None(),)) // they are lost
-        });
-        self.announce(py, packed, |shard| &shard.unpackable.1);
-    }
-
-    /// Announces the answer to a control call.
-    fn announce_answer(&mut self, py: Python<'_>, packed: PyResult<Bound<'_, PyAny>>) -> Report {
-        self.announce(py, packed, |shard| &shard.unpackable.0);
-        Report { spilled: true, ..Report::default() }
-    }
-
-    /// Carries out a control call; returns the answer, packed.
-    fn answer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let worker = self.worker.bind(py);
-        let saving: Option<Vec<usize>> = worker.call_method0(intern!(py, "answer"))?.extract()?;
-        for row in saving.into_iter().flatten() {
-            let saved = PyBytes::new(py, &self.autoreset.save(row).to_bytes());
-            let shown = self.held[row].shown.as_slice();
-            let arguments = (row, saved, PyList::new(py, shown)?, self.lost[row]);
-            if !worker.call_method1(intern!(py, "save"), arguments)?.is_truthy()? {
-                break; // Ctrl-C, which must not wait for the other environments
-            }
-        }
-        worker.call_method0(intern!(py, "pack_answer"))
-    }
-
-    /// The answer to a control call that failed with an error that belongs to no environment.
-    fn answer_failed<'py>(&self, py: Python<'py>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
-        let worker = self.worker.bind(py);
-        worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),))
-    }
-}
-
-/// Sends a message. No Python code runs, so no exception of a signal handler can lose it.
-fn post(channel: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
-    let py = channel.py();
-    if let Ok(channel) = channel.cast::<PyChannel>() {
-        return channel.get().post(py, message, number);
-    }
-    let outbox = channel.getattr(intern!(py, "outbox"))?;
-    outbox.call_method1(intern!(py, "put"), ((number, message),)).map(drop)
-}
-
 /// Whether this is Ctrl-C, which Python raises in the main thread alone.
 fn is_ctrl_c(py: Python<'_>, failure: &PyErr) -> PyResult<bool> {
     if !failure.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -491,14 +404,7 @@ impl Shard for PyShard {
     }
 
     fn flush(&mut self, _report: Report) {
-        attach(|py| {
-            let channel = self.channel.bind(py);
-            for message in self.unsent.drain(..) {
-                self.announced += 1;
-                // If that fails, the channel is closed, and the pool is closed or soon will be.
-                drop(post(channel, message.bind(py), self.announced));
-            }
-        });
+        attach(|py| self.send_announced(py));
     }
 
     fn close(&mut self) {
