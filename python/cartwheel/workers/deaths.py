@@ -146,6 +146,16 @@ def stopped(who: WorkerRows, seconds: float) -> WorkerTimeoutError:
     )
 
 
+def not_ended(who: WorkerRows, pid: int, seconds: float) -> WorkerTimeoutError:
+    """Returns the exception for a process that runs on although it was killed."""
+    return WorkerTimeoutError(
+        f"{who}, pid {pid}, was killed and has not ended for {seconds:g} second(s): the system "
+        "does not end a process that waits for a disk or a file server that does not answer",
+        env_index=list(who.rows),
+        workers=[who.worker],
+    )
+
+
 def ended_server() -> tuple[int, int] | None:
     """Returns id and exit code of the fork server, which refused a connection, if it has ended.
 

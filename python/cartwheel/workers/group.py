@@ -9,7 +9,6 @@ import dataclasses
 import logging
 import multiprocessing
 import os
-from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from cartwheel.errors import WorkerTimeoutError, add_note, named_rows
 from cartwheel.workers import deaths
 from cartwheel.workers.channels import Deadline, ProcessChannel
 from cartwheel.workers.deaths import WorkerRows
+from cartwheel.workers.exit_codes import KILLED_S, kill
 from cartwheel.workers.inheritance import free_in_workers, starting
 from cartwheel.workers.restart_policy import RestartPolicy
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _TURN_S = 0.05
 #: The least seconds that a process has to send what it has announced, where a single call has a
 #: time limit: the results of the call are lost afterwards, and only a process that was stopped, and
-#: not a busy one, needs as long.
+#: not a busy one, needs as long. It is the limit of awaited rows, which wait for each other there.
 SENDING_S = 5.0
 #: The end of the record of environments that close too slowly.
 _MORE_TIME = ". Call `close(timeout=...)` with as many seconds as they need"
@@ -301,12 +301,17 @@ class WorkerGroup:
 
         The process may be alive if its start was interrupted after it had begun to serve. Two
         processes of one worker would write the same rows, so native code relies on its end.
+
+        Raises:
+            WorkerTimeoutError: It has not ended, although it was killed.
         """
         process = self.processes[worker]
-        if process is None:
-            return
-        _kill(process)
-        process.join()
+        if process is not None and not kill(process, KILLED_S):
+            raise deaths.not_ended(self.named(worker), process.pid, KILLED_S)
+
+    def kill(self, worker: int) -> None:
+        """Kills the process of a worker, without a wait for its end."""
+        kill(self.processes[worker], 0.0)
 
     def start(self, worker: int, announced: int = 0) -> None:
         """Starts the process of a worker, in the place of one that has ended, if there was one.
@@ -417,16 +422,18 @@ class WorkerGroup:
 
         Ctrl-C may end it anywhere: another call does the rest.
         """
-        deadline = Deadline(grace)
+        deadline, end = Deadline(grace), Deadline(grace + KILLED_S)
         self.hung_up = True
         for worker, process in enumerate(self.processes):
             if process is None:  # never started
                 continue
             if worker not in self.closing:
                 process.join(deadline.left())
-                _kill(process)
-                process.join()
-                if worker not in self.reported and process.exitcode not in deaths.EXPECTED_EXITS:
+                if not kill(process, end.left()):
+                    LOGGER.warning(
+                        "%s", deaths.not_ended(self.named(worker), process.pid, KILLED_S)
+                    )
+                elif worker not in self.reported and process.exitcode not in deaths.EXPECTED_EXITS:
                     self.reported.add(worker)
                     how = deaths.described_exit(process.exitcode)
                     stderr = deaths.quoted(self._last_lines(worker))
@@ -444,16 +451,6 @@ class WorkerGroup:
         self.setup = None  # the memory keeps descriptors open
         if self.local is not None and self.local.is_half_closed:
             self.local.close()
-
-
-def _kill(process: Any) -> None:
-    """Kills a process, unless it has ended.
-
-    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` considers the
-    process alive forever. Its id may belong to another process by then.
-    """
-    if process.is_alive() and not wait([process.sentinel], 0):
-        process.kill()
 
 
 #: Seconds that all threads together get to close their environments when the program ends. A thread

@@ -13,7 +13,7 @@ from cartwheel._cartwheel import Descriptor
 from cartwheel._internal.weak_set import ConcurrentWeakSet
 from cartwheel.workers.channels import ProcessChannel
 from cartwheel.workers.deaths import NO_MAIN_GUARD
-from cartwheel.workers.exit_codes import read_by_one_thread
+from cartwheel.workers.exit_codes import KILLED_S, read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
 from cartwheel.workers.serve import serve_process
@@ -158,6 +158,6 @@ class StartProcess:
         except BaseException:
             if process.pid is not None:
                 process.kill()
-                process.join()
+                process.join(KILLED_S)
             raise
         return process, channel

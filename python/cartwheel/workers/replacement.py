@@ -57,7 +57,7 @@ def restart(
         _check_same(group, worker, _received(group, worker, deadline))
         continue_with(group, worker, over, resets, announced, deadline, left)
     except BaseException:
-        process.kill()
+        group.kill(worker)
         raise
     group.retired.pop(worker, None)
     pid: int = process.pid
