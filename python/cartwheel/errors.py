@@ -143,7 +143,7 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
         cls, call: str, seconds: float, env_index: list[int], workers: list[int]
     ) -> WorkerTimeoutError:
         """Makes the error of a call that has timed out, with Gymnasium's wording and the rows."""
-        rows = named_rows(env_index).capitalize()
+        rows, seconds = named_rows(env_index).capitalize(), round(seconds, 3)
         return cls(
             f"The call to `{call}` has timed out after {seconds:g} second(s). {rows} have not "
             "answered; nothing is lost: wait again, reset or close.",

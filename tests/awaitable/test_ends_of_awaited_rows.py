@@ -4,17 +4,21 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import threading
 import time
 from functools import partial
 
 import pytest
 from gymnasium.error import ClosedEnvironmentError
+from gymnasium.spaces import Discrete
 
 import cartwheel
 from cartwheel.awaitable import service
+from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.process import StartProcess
-from tests.support.sessions import Notebook, Session, opened, turns
+from tests.support.processes import sockets
+from tests.support.sessions import Notebook, Numbered, Session, opened, turns
 
 
 def test_a_plain_with_block_closes_rows_where_no_loop_runs():
@@ -110,6 +114,116 @@ def test_a_lease_ends_with_its_loop():
     asyncio.run(borrows())
     asyncio.run(borrows_again())
     envs.close()
+
+
+class EndingLoop(asyncio.SelectorEventLoop):
+    """Says that it runs when it has just ended."""
+
+    has_ended = False
+
+    def is_running(self):
+        return self.has_ended or super().is_running()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_close_while_the_loop_ends_refuses_later_requests(is_closed):
+    envs, loop = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0), EndingLoop()
+    loop.run_until_complete(envs.reset(0))
+    if is_closed:
+        loop.close()
+    loop.has_ended = True
+    envs.close()
+    loop.has_ended = False
+    with pytest.raises(ClosedEnvironmentError):
+        asyncio.run(envs.reset(0))
+    loop.close()
+
+
+def test_a_loop_that_is_closed_with_tasks_that_wait_for_a_row_prevents_no_close():
+    envs, loop = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0), EndingLoop()
+
+    async def main():
+        await envs.acquire().__aenter__()
+        waits = asyncio.ensure_future(envs.acquire().__aenter__())
+        await turns()
+        return waits
+
+    waits = loop.run_until_complete(main())
+    loop.close()
+    envs.close()
+    assert not waits.done()
+    waits._log_destroy_pending = False
+
+
+def test_a_request_that_was_checked_before_another_thread_closed_is_refused(monkeypatch):
+    """The check reads ``failure`` last."""
+    left = []
+
+    def close(self):
+        while left:
+            left.pop()
+            self.close()
+            assert self.closed.wait(30)
+
+    monkeypatch.setattr(service.Service, "failure", property(close, lambda *_: None), raising=False)
+    envs = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0)
+    left.append(True)
+    with pytest.raises(ClosedEnvironmentError):
+        asyncio.run(envs.reset(0))
+    envs.close()
+
+
+class Mute(Numbered):
+    """Its second action raises an exception that never leaves its process."""
+
+    action_space = Discrete(2)
+    ACTIONS = ("step", "mute")  # type: ignore[assignment]
+
+    def _do(self, action):
+        if action == "mute":
+            self.pair = socket.socketpair()
+            for number in sockets():
+                if number not in map(socket.socket.fileno, self.pair):
+                    os.dup(number)  # the caller must not find it closed
+                    os.dup2(self.pair[0].fileno(), number)
+            raise ValueError("unheard")
+
+
+def test_a_process_that_was_stopped_while_it_sends_holds_up_no_other_row(monkeypatch):
+    monkeypatch.setattr(service, "SENDING_S", 0.2)
+
+    async def main():
+        async with opened([Mute] * 2) as envs:
+            await asyncio.gather(envs.reset(0), envs.reset(1))
+            with pytest.raises(cartwheel.WorkerDiedError, match="SIGKILL"):
+                await envs.step(0, 1)
+            assert (await envs.step(1, 0))[4] == {"steps": 1}
+            await envs.reset(0)
+            assert (await envs.step(0, 0))[4] == {"steps": 1}
+
+    asyncio.run(main())
+
+
+def test_a_close_does_not_wait_for_what_a_stopped_process_was_about_to_send(monkeypatch):
+    monkeypatch.setattr(service, "SENDING_S", 3600.0)
+    receive, receives = WorkerGroup.receive_announced, threading.Event()
+
+    def note_and_receive(self, *arguments):
+        receives.set()
+        return receive(self, *arguments)
+
+    monkeypatch.setattr(WorkerGroup, "receive_announced", note_and_receive)
+
+    async def main():
+        envs = cartwheel.AwaitableEnvs([Mute], worker_nice=0)
+        await envs.reset(0)
+        step = asyncio.ensure_future(envs.step(0, 1))
+        assert await asyncio.to_thread(receives.wait, 30)
+        await envs.aclose()
+        with pytest.raises(ClosedEnvironmentError):
+            await step
+
+    asyncio.run(main())
 
 
 class SlowToClose(Notebook):

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 import cartwheel
 from cartwheel.workers import launch
-from cartwheel.workers.process import NO_MAIN_GUARD
+from cartwheel.workers.deaths import NO_MAIN_GUARD
 from cartwheel.workers.restart_policy import RestartPolicy
 from tests.support.sessions import Numbered, Session, opened
 

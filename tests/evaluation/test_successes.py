@@ -18,8 +18,8 @@ MODES = ["next_step", "same_step", "disabled"]
 class SayingEnv(TranscriptEnv):
     """The info of the last step of episode ``i`` is ``sayings[i]``, again and again."""
 
-    def __init__(self, length, *sayings):
-        super().__init__(length)
+    def __init__(self, length, *sayings, **flags):
+        super().__init__(length, **flags)
         self.sayings = sayings
 
     def step(self, action):
@@ -46,6 +46,15 @@ def alone(sayings, episodes):
     """The success that each episode reports, without regard to other rows."""
     said = [sayings[episode % len(sayings)] for episode in range(episodes)]
     return [bool(one.get("is_success", one.get("success", False))) for one in said]
+
+
+@pytest.mark.parametrize("final_info", [3, {"is_success": False}], ids=str)
+@pytest.mark.parametrize("build", [INLINE, PROCESS, synchronous])
+@pytest.mark.parametrize("mode", MODES)
+def test_infos_of_an_environment_with_names_of_the_pool_are_ordinary_ones(build, mode, final_info):
+    own = {"env_error": True, "worker_restarted": False, "final_info": final_info}
+    env_fn = partial(SayingEnv, 2, own | {"is_success": True}, terminates=False, truncates=True)
+    assert successes_of(build, mode, [env_fn] * 2, episodes=2).tolist() == [[True, True]] * 2
 
 
 @pytest.mark.parametrize("build", [INLINE, PROCESS, synchronous])

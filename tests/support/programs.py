@@ -68,9 +68,8 @@ def run(name, *arguments, flags=(), inside=(), timeout_s=200):
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as program:
         outputs = [program.stdout.fileno(), program.stderr.fileno()]
-        texts, in_time = _read_to_the_end(outputs, timeout_s)
+        texts, in_time = _read_or_kill(program.pid, outputs, timeout_s)
         if not in_time:
-            os.killpg(program.pid, signal.SIGKILL)
             pytest.fail(f"{words} did not end in {timeout_s} s:\n" + "\n".join(texts))
     return Ended(program.returncode, *texts)
 
@@ -95,9 +94,7 @@ def _run_served(server, words, timeout_s):
         for _, write in pipes:
             os.close(write)
         pid = json.loads(server.recv(1 << 10))
-        texts, in_time = _read_to_the_end(outputs, timeout_s)
-        if not in_time:
-            os.killpg(pid, signal.SIGKILL)
+        texts, in_time = _read_or_kill(pid, outputs, timeout_s)
         returncode = json.loads(server.recv(1 << 10))
     finally:
         for output in outputs:
@@ -105,6 +102,18 @@ def _run_served(server, words, timeout_s):
     if not in_time:
         pytest.fail(f"{words} did not end in {timeout_s} s:\n" + "\n".join(texts))
     return Ended(returncode, *texts)
+
+
+def _read_or_kill(pid, outputs, timeout_s):
+    """As `_read_to_the_end`; kills the group of a process that is late, or that Ctrl-C leaves."""
+    in_time = False
+    try:
+        texts, in_time = _read_to_the_end(outputs, timeout_s)
+    finally:
+        if not in_time:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+    return texts, in_time
 
 
 def _read_to_the_end(outputs, timeout_s):

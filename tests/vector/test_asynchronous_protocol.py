@@ -6,12 +6,14 @@ import time
 import warnings
 from functools import partial
 from multiprocessing import TimeoutError
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 
 import cartwheel
+from cartwheel.workers import channels
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import SleepingEnv, transcripts
@@ -255,6 +257,39 @@ def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers, gates):
         envs.call("stand_at", 3)
     gates.open(3)
     assert envs.call_wait(timeout=60) == (3, 3)
+
+
+class SlowToDiscard:
+    """A pool whose wait for an earlier call takes 45 seconds, by the clock of deadlines."""
+
+    def __init__(self, pool, patch):
+        self._pool, self._patch, self.timeouts = pool, patch, []
+
+    def __getattr__(self, name):
+        return getattr(self._pool, name)
+
+    def discard_abandoned(self, *args):
+        self._pool.discard_abandoned(*args)
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 45)
+        self._patch.setattr(channels, "time", clock)
+
+    def reset(self, *args):
+        self.timeouts.append(args[-1])
+        return self._pool.reset(*args)
+
+    def reset_rows(self, *args):
+        self.timeouts.append(args[-1])
+        return self._pool.reset_rows(*args)
+
+
+def test_the_timeout_of_a_reset_includes_the_wait_for_an_earlier_call(build_workers, monkeypatch):
+    envs = build_workers(transcripts(3, 3), timeout=60)
+    with monkeypatch.context() as patch:
+        patch.setattr(envs, "_pool", pool := SlowToDiscard(envs._pool, patch))
+        envs.reset()
+        envs.reset(options={"env_index": [1]})
+    assert len(pool.timeouts) == 2
+    assert all(0 < timeout <= 15 for timeout in pool.timeouts)
 
 
 def test_close_ends_a_call_that_is_late(build_workers, gates):

@@ -303,6 +303,22 @@ def test_within_one_process_an_object_in_the_options_is_the_callers_own(build):
         assert all(one is opponent for one in kept)
 
 
+def test_options_may_contain_themselves(build):
+    envs = build([KeepingEnv] * 2)
+    options = {"scribbles": False, "deep": []}
+    options["self"] = options
+    options["deep"].append((options["deep"], options))
+    envs.reset(options=options)
+    for own in envs.get_attr("options"):
+        whole = own["self"]
+        assert whole is not options
+        assert whole["self"] is whole
+        assert own["deep"] is not options["deep"]
+        [(deep, again)] = own["deep"]
+        assert deep is own["deep"]
+        assert again is whole
+
+
 def test_the_mask_may_be_overwritten_after_the_call(build):
     envs = build([RecordingEnv] * 2)
     envs.reset()

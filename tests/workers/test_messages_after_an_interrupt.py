@@ -321,7 +321,7 @@ def files_of(build):
     return (
         *CALLERS,
         "workers/channels",
-        *(["workers/worker"] if build.executor == "inline" else []),
+        *(["workers/worker", "workers/control_calls"] if build.executor == "inline" else []),
     )
 
 
@@ -408,7 +408,7 @@ class ClosedEnv(TranscriptEnv):
 
 
 def test_a_close_after_an_interrupted_one_leaves_nothing(build, tmp_path):
-    files = ("vector/base", "vector/vector_env", "workers/group", "workers/process")
+    files = ("vector/base", "vector/vector_env", "workers/group", "workers/exit_codes")
     for line in itertools.count(1):
         before, paths = residue(), [tmp_path / f"{line} {row}" for row in range(3)]
         envs = build([partial(ClosedEnv, path) for path in paths])

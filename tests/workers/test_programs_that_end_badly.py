@@ -100,6 +100,22 @@ def test_workers_die_with_a_program_that_becomes_another_one(context, state):
         program.communicate()
 
 
+@pytest.mark.parametrize("serves", [served, contextlib.nullcontext])
+def test_ctrl_c_in_a_test_ends_the_program_that_it_runs(serves, monkeypatch, tmp_path):
+    pids, flags = [], ("-B",)  # for which no other test has a server
+
+    def read_a_line(outputs, _):
+        with os.fdopen(os.dup(outputs[0]), encoding="utf-8") as output:
+            pids.extend(json.loads(output.readline())["all"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(programs, "_read_to_the_end", read_a_line)
+    with serves(flags), pytest.raises(KeyboardInterrupt):
+        programs.run("wait_to_be_killed", "fork", "idle", tmp_path, flags=flags)
+    assert len(pids) >= 2
+    assert not wait_until_gone(pids, timeout_s=30)
+
+
 @pytest.mark.parametrize("target", ["process", "group"])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_control_c_in_a_long_step_is_noticed_at_once_and_a_reset_recovers(executor, target):

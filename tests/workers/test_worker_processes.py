@@ -9,6 +9,7 @@ import multiprocessing.forkserver
 import multiprocessing.process
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,9 @@ from gymnasium.spaces import Discrete
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.workers import group
+from cartwheel.workers.channels import LocalChannel
+from cartwheel.workers.exit_codes import read_by_one_thread
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, TranscriptEnv, transcripts
 from tests.support.executors import EXECUTORS, FORK_FIRST
@@ -144,6 +148,28 @@ def test_the_number_of_descriptors_depends_on_workers_not_on_environments(build_
     envs.reset()
     added = [item for item in residue() - before if item.startswith("descriptor")]
     assert len(added) <= 20, added
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for_without_end(monkeypatch, caplog):
+    """As one that waits for a disk. No signal reaches this one."""
+    monkeypatch.setattr(group, "KILLED_S", 0.1)
+    process = multiprocessing.get_context("fork").Process(target=signal.pause)
+    process.start()
+    read_by_one_thread(process)
+    kill, process.kill = process.kill, lambda: None
+    workers = group.WorkerGroup([(0, 2)], [LocalChannel()], [process])
+    text = rf"worker 0 \(rows 0 to 1\), pid {process.pid}, was killed and has not ended for 0.1 s"
+    try:
+        with pytest.raises(cartwheel.WorkerTimeoutError, match=text) as failure:
+            workers.reap(0)
+        assert (failure.value.env_index, failure.value.workers) == ([0, 1], [0])
+        workers.join(grace=0.0)
+    finally:
+        kill()
+        process.join()
+        process.close()
+    [record] = caplog.records
+    assert re.match(text, record.getMessage())
 
 
 @pytest.mark.parametrize(

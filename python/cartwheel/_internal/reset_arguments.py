@@ -294,16 +294,27 @@ def shallow_copy(options: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)  # `torch.compile` warns of `copy`
 
 
-def copied(options: Any) -> Any:
+def copied(options: Any, known: dict[int, Any] | None = None) -> Any:
     """Copies the options of a reset, with the dictionaries, lists, tuples and arrays in them.
 
     Dictionaries keep their class. Other objects, such as a policy to play against, are not copied.
+
+    Args:
+        options: The options, or a part of them, which may contain itself.
+        known: The copies of dictionaries and lists so far, by the ``id`` of each.
     """
+    known = {} if known is None else known
+    if id(options) in known:
+        return known[id(options)]
     if isinstance(options, dict):
-        clone = shallow_copy(options)
+        clone = known[id(options)] = shallow_copy(options)
         for key, value in options.items():
-            clone[key] = copied(value)
+            clone[key] = copied(value, known)
         return clone
-    if type(options) in (list, tuple):
-        return type(options)(map(copied, options))
+    if type(options) is list:
+        parts = known[id(options)] = []
+        parts.extend(copied(part, known) for part in options)
+        return parts
+    if type(options) is tuple:
+        return tuple(copied(part, known) for part in options)
     return options.copy() if isinstance(options, np.ndarray) else options

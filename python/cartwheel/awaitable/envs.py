@@ -373,12 +373,16 @@ class AwaitableEnvs:
         running event loop this only begins, so that the loop is not blocked: :meth:`aclose` waits
         for the end. Elsewhere it waits, 8 seconds at most.
         """
-        loop = self._rows.loop
-        if loop is not None and loop.is_running() and loop is not _running_loop():
-            loop.call_soon_threadsafe(self._rows.close)
+        rows, loop = self._rows, self._rows.loop
+        rows.refuse()  # also if the loop ends before it calls the function below
+        if loop is None or not loop.is_running() or loop is _running_loop():
+            rows.close()
         else:
-            self._rows.close()
-        _end(self._rows.service)
+            try:
+                loop.call_soon_threadsafe(rows.close)
+            except RuntimeError:  # the loop has closed meanwhile
+                rows.close()
+        _end(rows.service)
         if loop is not None and loop.is_closed():
             # One that closed while the thread announced an outcome refers to it: a cycle.
             self._rows.loop = self._rows._taking = None

@@ -172,6 +172,8 @@ class Rows:
     def _wake(self) -> None:
         self._is_waking = False
         self.service.wake()
+        if self.service.closed.is_set():  # by another thread, since the request was checked
+            self._take_outcomes()
 
     def _send(self, row: _Row, request: Request) -> None:
         """Sends a request, together with others of this turn of the loop."""
@@ -396,15 +398,19 @@ class Rows:
 
     # The end
 
+    def refuse(self) -> None:
+        """Refuses requests from now on, in any thread."""
+        self._is_closed = True
+
     def close(self) -> None:
         """Begins to close. Tasks that wait get an exception."""
         if os.getpid() != self.service.owner:
             return
-        self._is_closed = True
+        self.refuse()
         self._fail_all()
         while self._borrowers:
             future = self._borrowers.popleft()
-            if not future.done():
+            if _is_open(future):
                 future.set_exception(self._closed_error())
         self.service.close()
 

@@ -16,8 +16,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import heapq
-import itertools
 import logging
 import os
 import threading
@@ -31,11 +29,12 @@ from cartwheel._internal.process import name_this_thread
 from cartwheel.awaitable.counts import Counts
 from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
-from cartwheel.errors import WorkerTimeoutError
-from cartwheel.workers import launch
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError
+from cartwheel.workers import launch, replacement
 from cartwheel.workers.awaited_env import REPLY, Asked, Left
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.group import SENDING_S
 from cartwheel.workers.observation_form import remade
 from cartwheel.workers.restart_policy import RestartPolicy
 
@@ -80,7 +79,9 @@ class Service:
         self._settings = settings
         self._on_outcomes = on_outcomes
         self._policy = RestartPolicy(
-            on_worker_death="restart", max_restarts=None, timeout=settings.timeout
+            on_worker_death="restart",
+            max_restarts=None,
+            timeout=SENDING_S,  # of a process that was stopped, for which no other row must wait
         )
         self._group = launch.prepare_processes(
             [b""] * len(env_fns),
@@ -93,8 +94,8 @@ class Service:
         self._counts = Counts(len(env_fns))
         #: From other threads: requests, and functions that the thread calls.
         self._inbox: collections.deque[Request | Callable[[], None]] = collections.deque()
-        self._deadlines: list[tuple[float, int, Request]] = []
-        self._numbers = itertools.count()
+        #: The request in flight of each row, unless it is late, in the order of their deadlines.
+        self._timed: collections.OrderedDict[int, Request] = collections.OrderedDict()
         #: Steps whose actions go through shared memory, which are sent together.
         self._steps: list[Request] = []
         self._to_start: collections.deque[int] = collections.deque()
@@ -119,7 +120,7 @@ class Service:
 
     def restart(self, row: int) -> None:
         """Kills the process of a row; another one is started. The request of the row fails."""
-        self._inbox.append(functools.partial(self._kill, row))
+        self._inbox.append(functools.partial(self._restart, row))
 
     def wake(self) -> None:
         """Makes the thread read its inbox."""
@@ -131,8 +132,9 @@ class Service:
     def close(self) -> None:
         """Begins to close; :attr:`closed` is set in the end. Idempotent."""
         self._closing = True
-        if self._pool is None:  # the first process may be making an environment to describe
-            self._group.hang_up()
+        # The first process may be making an environment to describe, and one that was stopped may
+        # have announced a message.
+        self._group.hang_up()
         self.wake()
 
     def stats(self) -> dict[str, Any] | None:
@@ -164,10 +166,15 @@ class Service:
         self._opened = OpenPool.of_spaces(group, self._env_fns, settings, spaces)
         self._pool = pool = self._opened.pool
         if describes and spaces is not None:
-            self._rows[0].is_made = True
             over, _, filled, announced = pool.lost(0)
-            group.continue_with(0, over, {}, announced, Deadline(_START_S))
-            self._up(0, group.processes[0].pid, filled)
+            try:
+                replacement.continue_with(group, 0, over, {}, announced, Deadline(_START_S))
+            except Exception:
+                if not self._closing:
+                    group.reap(0)  # a request of the row starts another process
+            else:
+                self._rows[0].is_made = True
+                self._up(0, group.processes[0].pid, filled)
         if not settings.lazy:
             for row in range(len(self._rows)):
                 self._take(Request(row, Asked("make"), is_abandoned=True))
@@ -235,8 +242,7 @@ class Service:
         row.held, row.sent = None, request
         if self._settings.timeout is not None:
             request.deadline = time.monotonic() + self._settings.timeout
-            entry = (request.deadline, next(self._numbers), request)
-            heapq.heappush(self._deadlines, entry)
+            self._timed[index] = request
         kind, arguments = request.asked.kind, request.asked.arguments
         if kind == "step" and self._opened.is_fast(*arguments):
             self._steps.append(request)
@@ -317,6 +323,7 @@ class Service:
             self._end(request, Outcome(request, error=value.take_exception()))
             return
         if isinstance(value, Left):  # the process closed its environment: the next one resets it
+            self._timed.pop(request.row, None)
             request.asked = dataclasses.replace(request.asked, left=value, remake=False)
             row.held = request
             self._kill(request.row)
@@ -334,6 +341,7 @@ class Service:
 
     def _end(self, request: Request, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
+        self._timed.pop(request.row, None)
         if request.makes:
             request.makes = False
             self._making -= 1
@@ -346,22 +354,19 @@ class Service:
 
     def _kill_late(self) -> float | None:
         """Ends the requests that took too long; returns the seconds until the next one will."""
-        deadlines = self._deadlines
-        while deadlines:
-            deadline, _, request = deadlines[0]
-            row = self._rows[request.row]
-            if row.sent is request and request.deadline == deadline:  # not sent again since then
-                left = deadline - time.monotonic()
-                if left > 0:
-                    return left
-                # No task awaits an environment that is made in advance: its row begins again.
-                if self._settings.kills_hung or request.asked.kind == "make":
-                    row.is_hung = True
-                    self._group.processes[request.row].kill()
-                else:
-                    self.outcomes.append(Outcome(request, error=self._late(request), is_late=True))
-                    self._on_outcomes()
-            heapq.heappop(deadlines)
+        while self._timed:
+            request = next(iter(self._timed.values()))
+            left = request.deadline - time.monotonic()
+            if left > 0:
+                return left
+            del self._timed[request.row]
+            # No task awaits an environment that is made in advance: its row begins again.
+            if self._settings.kills_hung or request.asked.kind == "make":
+                self._rows[request.row].is_hung = True
+                self._group.kill(request.row)
+            else:
+                self.outcomes.append(Outcome(request, error=self._late(request), is_late=True))
+                self._on_outcomes()
         return None
 
     def _late(self, request: Request) -> WorkerTimeoutError:
@@ -377,6 +382,23 @@ class Service:
             workers=[row],
         )
 
+    def _restart(self, index: int) -> None:
+        """Ends the request of a row, which has not begun or whose process is killed."""
+        row = self._rows[index]
+        request, row.held = row.held, None
+        if request is not None:
+            kind, process = request.asked.kind, self._group.processes[index]
+            error = WorkerDiedError(
+                f"`restart` ended the `{kind}` of row {index} before it began",
+                worker=index,
+                env_index=[index],
+                pid=0 if process is None else process.pid,
+                exitcode=None,
+                phase=kind,
+            )
+            self._end(request, Outcome(request, error=error))
+        self._kill(index)
+
     def _kill(self, index: int) -> None:
         row = self._rows[index]
         if not row.is_up:
@@ -384,7 +406,7 @@ class Service:
         if row.sent is None and not row.is_dropped:
             self._drop_next(index)
         row.is_killed = True
-        self._group.processes[index].kill()
+        self._group.kill(index)
 
     def _drop_next(self, index: int) -> None:
         """Sends work without a result: the pool notices the death of a worker that has some."""
@@ -430,12 +452,17 @@ class Service:
             index = self._to_start.popleft()
             self._starting += 1
             over, resetting, filled, announced = self._opened.pool.lost(index)
-            threading.Thread(
+            starting = threading.Thread(
                 target=self._start,
                 args=(index, over, {own: {} for own in resetting}, announced, filled),
                 name="cartwheel-start",
                 daemon=True,
-            ).start()
+            )
+            try:
+                starting.start()
+            except RuntimeError as error:  # the system starts no more threads
+                self._inbox.append(functools.partial(self._started, index, 0, filled, error))
+                self.wake()
 
     def _start(
         self,
@@ -453,7 +480,8 @@ class Service:
             self._inbox.append(functools.partial(self._started, index, pid, filled, error))
 
         try:
-            report(self._group.restart(index, over, resets, announced, _START_S), None)
+            group = self._group
+            report(replacement.restart(group, index, over, resets, announced, _START_S), None)
         except BaseException as error:
             report(0, error)
         if self.closed.is_set():
@@ -469,7 +497,12 @@ class Service:
         self._start_more()
         if error is None:
             self._up(index, pid, filled)
-            return
+        else:
+            self._refuse(index, error)
+
+    def _refuse(self, index: int, error: BaseException) -> None:
+        """Ends the request that waits for a process that could not be started."""
+        row = self._rows[index]
         request, row.held = row.held, None
         if request is not None:
             self._end(request, Outcome(request, error=error))
@@ -477,11 +510,13 @@ class Service:
     def _up(self, index: int, pid: int, filled: list[int]) -> None:
         try:
             self._opened.pool.resume(index, pid, filled)
-        except OSError:  # it has ended already
+        except ProcessLookupError:  # it has ended already
             self._advance(index)
-            return
-        self._rows[index].is_up = True
-        self._advance(index)
+        except OSError as error:  # as without a descriptor to watch it
+            self._refuse(index, error)
+        else:
+            self._rows[index].is_up = True
+            self._advance(index)
 
     # The end
 
@@ -512,7 +547,7 @@ class Service:
                 for index, process in enumerate(group.processes):
                     if self._rows[index].is_starting and process is not None:
                         group.reported.add(index)  # it does not die by itself
-                        process.kill()
+                        group.kill(index)
                 self._arrived.wait(0.01)
                 self._arrived.clear()
                 while self._inbox:

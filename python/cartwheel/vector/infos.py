@@ -42,6 +42,9 @@ def is_dense(finals: Any) -> bool:
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     """Returns the rows whose environment was replaced, by ``on_error`` or a worker's restart.
 
+    An environment may have infos of its own with these names: a flag under ``env_error``, false
+    under the others.
+
     Returns:
         A mask of the batch; ``None`` if no row failed.
 
@@ -49,8 +52,19 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
         TypeError: The infos are not a dictionary.
     """
     check_infos(infos)
-    masks = [infos[name] for name in FAILURES if name in infos]
+    masks = [_mask_of_failures(infos, name) for name in FAILURES if name in infos]
     return np.logical_or.reduce(masks) if masks else None
+
+
+def _mask_of_failures(infos: dict[str, Any], mask: str) -> NDArray[np.bool_]:
+    values = infos.get(mask.removeprefix("_"))
+    if not isinstance(values, np.ndarray):  # a wrapper left them out
+        whole: NDArray[np.bool_] = infos[mask]
+        return whole
+    is_text = mask == "_env_error"
+    told = [isinstance(value, str) if is_text else value is True for value in values.tolist()]
+    failed: NDArray[np.bool_] = np.logical_and(np.asarray(infos[mask]), told)
+    return failed
 
 
 def failed_steps(
@@ -130,9 +144,18 @@ class Outcomes(NamedTuple):
     reported: NDArray[np.bool_]
 
 
+def final_infos(infos: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns the last infos of the episodes that ended in a step, ``None`` if there are none.
+
+    Where there are no final observations, an environment has a ``final_info`` of its own.
+    """
+    finals = infos.get("final_info")
+    return finals if isinstance(finals, dict) and "_final_obs" in infos else None
+
+
 def has_outcomes(infos: dict[str, Any], keys: tuple[str, ...]) -> bool:
     """Whether the infos of a step or a reset, or its final infos, have one of these keys."""
-    finals = infos.get("final_info", ())
+    finals = final_infos(infos) or {}
     return any(key in infos or key in finals for key in keys)
 
 
@@ -142,8 +165,8 @@ def step_outcomes(
     """Returns the outcomes in the infos of a step; in ``SAME_STEP`` those of the final infos.
 
     Args:
-        infos: The infos of the step. If they have ``final_info``, it has the last infos of
-            episodes, and the places that are over have the infos of a reset.
+        infos: The infos of the step. If they have :func:`final_infos`, the places that are over
+            have the infos of a reset.
         keys: Keys in order of precedence.
         over: Which of the places are over, ``bool``.
         places: Places in the arrays of ``infos``, ascending; ``None`` for all.
@@ -154,7 +177,7 @@ def step_outcomes(
     Raises:
         TypeError: As for :func:`outcomes`.
     """
-    finals = infos.get("final_info")
+    finals = final_infos(infos)
     if finals is None or not np.count_nonzero(over):
         return outcomes(infos, keys, places)
     ended = np.flatnonzero(over)

@@ -22,6 +22,7 @@ from cartwheel._internal.reset_arguments import (
     without_rows,
 )
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
+from cartwheel.workers.channels import Deadline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,13 +86,14 @@ class Resets(PoolOwner[ObsType, ActType]):
             RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
                 ``"reset_mask"`` is allowed there, and row numbers with ``full_batch``.
         """
+        deadline = Deadline(self._callbacks.timeout)  # also of the wait for an earlier call
         prepared = self._prepared("reset", seed, options)
         result: tuple[ObsType, dict[str, Any]]
         if prepared is None:
             rows = self._prepared_rows("reset", seed, options, alone=True)
-            result = self._pool.reset_rows(*rows, "reset", self._callbacks.timeout)
+            result = self._pool.reset_rows(*rows, "reset", deadline.left())
         else:
-            result = self._pool.reset(*prepared, "reset", self._callbacks.timeout)
+            result = self._pool.reset(*prepared, "reset", deadline.left())
             mask = prepared[1]
             if mask is None or mask.all():
                 self._reset_at = self._pool.begun()

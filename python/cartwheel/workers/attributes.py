@@ -8,11 +8,14 @@ has dots is found by its whole name.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
 from cartwheel._internal.suggestions import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
@@ -90,3 +93,26 @@ def _chain(env: Any) -> Any:
     while isinstance(env, gym.Wrapper):
         env = env.env
         yield env
+
+
+def called(env: gym.Env[Any, Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a method of an environment, which may belong to a wrapper."""
+    return env.get_wrapper_attr(name)(*args, **kwargs)
+
+
+def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
+    """Returns module and name of the class of each wrapper, and of the classes it derives from.
+
+    A class is sent to a process by its name, which would import its module there, or by its
+    contents, which creates another class. Names can be compared without either.
+    """
+    names: set[tuple[str, str]] = set()
+    while isinstance(env, gym.Wrapper):
+        names.update(name_of(base) for base in type(env).__mro__)
+        env = env.env
+    return names
+
+
+def name_of(cls: type[Any]) -> tuple[str, str]:
+    """Returns module and name of a class."""
+    return cls.__module__, cls.__qualname__

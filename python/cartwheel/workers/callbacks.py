@@ -15,6 +15,7 @@ from cartwheel._internal.reset_arguments import by_row, copied
 from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
+from cartwheel.workers.replacement import restart
 from cartwheel.workers.row_state import ResetCache, check_state, first_failed
 
 if TYPE_CHECKING:
@@ -406,7 +407,7 @@ class WorkerCallbacks:
             self._check_restart(worker, phase, hung=hung and not attempt)
         began = time.monotonic()
         try:
-            new_pid = group.restart(worker, over, resets, announced, policy.timeout)
+            new_pid = restart(group, worker, over, resets, announced, policy.timeout)
         except WorkerDiedError:
             if attempt + 1 < _ATTEMPTS and policy.on_worker_death == "restart":
                 return None

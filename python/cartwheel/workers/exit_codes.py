@@ -1,12 +1,17 @@
-"""Exit codes of worker processes that several threads ask for at once."""
+"""The end of worker processes, and their exit codes, which several threads may ask for at once."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
+import time
 from multiprocessing.connection import wait
 from typing import Any
+
+from cartwheel._internal.process import slices
+
+#: Seconds for the end of a process that was killed. The system frees its memory first.
+KILLED_S = 10.0
 
 
 class _OneByOne:
@@ -25,19 +30,34 @@ class _OneByOne:
         if os.getpid() != self.owner:  # a thread that holds the lock may not exist in this process
             code: int | None = read.poll(flag)
             return code
-        if flag != os.WNOHANG and self.returncode is None:
-            self._wait()  # without the lock, so that others do not wait for as long
         with self.lock:
             code = read.poll(flag)
             return code
 
-    def _wait(self) -> None:
-        """Waits for the end of the process, and leaves its exit code."""
-        if self.method == "forkserver":
-            wait([self.sentinel])
-        elif hasattr(os, "waitid"):  # children of the process may hold the sentinel longer
-            with contextlib.suppress(ChildProcessError):
-                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Waits for the end of the process, without the lock; returns the exit code, if known."""
+        for left in slices(timeout):
+            if self.has_ended():
+                break
+            if wait([self.sentinel], left):  # it ends now, or its environment has closed the pipe
+                time.sleep(min(left, 0.001))
+        return self.poll()
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended; its exit code may be unknown then.
+
+        While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` considers
+        the process alive forever.
+        """
+        if self.returncode is not None:
+            return True
+        if self.method == "forkserver" or not hasattr(os, "waitid"):
+            return bool(wait([self.sentinel], 0))
+        try:  # children of the process may hold the sentinel longer
+            options = os.WEXITED | os.WNOWAIT | os.WNOHANG
+            return os.waitid(os.P_PID, self.pid, options) is not None
+        except ChildProcessError:
+            return True
 
 
 #: By the class of ``multiprocessing``, for each start method.
@@ -59,3 +79,16 @@ def read_by_one_thread(process: Any) -> None:
     if kind not in _kinds:
         _kinds[kind] = type(kind.__name__, (_OneByOne, kind), {})
     popen.__class__ = _kinds[kind]
+
+
+def kill(process: Any, seconds: float | None) -> bool:
+    """Kills a process, unless it has ended; returns whether it has ended within ``seconds``.
+
+    Its id may belong to another process once it has ended. One that waits in the system, as for a
+    disk that does not answer, cannot be killed before that ends.
+    """
+    if not process._popen.has_ended():
+        process.kill()
+        process.join(seconds)
+    ended: bool = process._popen.has_ended()
+    return ended

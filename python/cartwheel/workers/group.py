@@ -1,7 +1,4 @@
-"""The workers of one vector environment, as the caller sees them.
-
-This file is above 500 lines because one object has all workers, from their start to their end.
-"""
+"""The workers of one vector environment, as the caller sees them."""
 
 from __future__ import annotations
 
@@ -12,27 +9,18 @@ import dataclasses
 import logging
 import multiprocessing
 import os
-from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
-from cartwheel._cartwheel import cache_draws
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note, named_rows
+from cartwheel.errors import WorkerTimeoutError, add_note, named_rows
+from cartwheel.workers import deaths
 from cartwheel.workers.channels import Deadline, ProcessChannel
+from cartwheel.workers.deaths import WorkerRows
+from cartwheel.workers.exit_codes import KILLED_S, kill
 from cartwheel.workers.inheritance import free_in_workers, starting
-from cartwheel.workers.process import (
-    EXPECTED_EXITS,
-    NO_MAIN_GUARD,
-    OR_FORK,
-    WITHOUT_MAIN_GUARD,
-    described_exit,
-    ended_server,
-    quoted,
-    without_main_file,
-)
 from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
@@ -40,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel._cartwheel import Descriptor, Memory
+    from cartwheel.errors import WorkerDiedError
     from cartwheel.workers.channels import CallerEnd
     from cartwheel.workers.faults import Fault
     from cartwheel.workers.process import StartProcess
@@ -50,7 +39,7 @@ if TYPE_CHECKING:
 _TURN_S = 0.05
 #: The least seconds that a process has to send what it has announced, where a single call has a
 #: time limit: the results of the call are lost afterwards, and only a process that was stopped, and
-#: not a busy one, needs as long.
+#: not a busy one, needs as long. It is the limit of awaited rows, which wait for each other there.
 SENDING_S = 5.0
 #: The end of the record of environments that close too slowly.
 _MORE_TIME = ". Call `close(timeout=...)` with as many seconds as they need"
@@ -148,7 +137,7 @@ class WorkerGroup:
         for worker in [worker for worker in messages if "fault" in messages[worker]][1:]:
             del messages[worker]["fault"]  # the frames of an exception have this message
         for worker, message in messages.items():
-            self._check(worker, message)
+            self.check(worker, message)
         if late:
             seconds = round(deadline.seconds or 0.0, 3)
             raise WorkerTimeoutError(
@@ -159,7 +148,7 @@ class WorkerGroup:
             )
         return list(messages.values())
 
-    def _check(self, worker: int, message: dict[str, Any]) -> None:
+    def check(self, worker: int, message: dict[str, Any]) -> None:
         """Raises the fault that a worker sent, if it sent one."""
         fault: Fault | None = message.get("fault")
         if fault is None:
@@ -167,12 +156,12 @@ class WorkerGroup:
         if fault.row is not None:
             raise fault.take_exception()
         raise add_note(
-            fault.take_exception(), f"raised by {self._name(worker)}, outside of its environments"
+            fault.take_exception(), f"raised by {self.named(worker)}, outside of its environments"
         )
 
-    def _name(self, worker: int) -> str:
-        first, last = self.shards[worker]
-        return f"worker {worker} (rows {first} to {last - 1})"
+    def named(self, worker: int) -> WorkerRows:
+        """Returns a worker as messages name it."""
+        return WorkerRows(worker, range(*self.shards[worker]))
 
     def receive(self, worker: int, phase: str, seconds: float | None = None) -> Any:
         """Waits for a message from worker ``worker``, which is in ``phase``.
@@ -197,7 +186,7 @@ class WorkerGroup:
         try:
             return self.channels[worker].unpack(packed)
         except Exception as error:
-            add_note(error, f"raised while a message of {self._name(worker)} was loaded")
+            add_note(error, f"raised while a message of {self.named(worker)} was loaded")
             raise
 
     def receive_announced(self, worker: int, number: int, seconds: float | None = None) -> Any:
@@ -224,7 +213,7 @@ class WorkerGroup:
             except multiprocessing.TimeoutError:
                 # A time-out of a single call always raises.
                 if policy.on_worker_death != "restart" or limit != policy.timeout:
-                    raise self._stopped(worker, limit or 0.0) from None
+                    raise deaths.stopped(self.named(worker), limit or 0.0) from None
                 self.reap(worker)
                 packed = channel.receive(number)
         except EOFError:
@@ -250,17 +239,6 @@ class WorkerGroup:
         seconds = max(seconds, SENDING_S)
         return seconds if limit is None else min(seconds, limit)
 
-    def _stopped(self, worker: int, seconds: float) -> WorkerTimeoutError:
-        """Returns the exception for a process that does not send what it has announced."""
-        return WorkerTimeoutError(
-            f"{self._name(worker)} has announced an exception, infos or answers, and has not "
-            f"sent them for {seconds:g} second(s): its process was stopped. The results "
-            "of this call are lost: reset or close",
-            env_index=list(range(*self.shards[worker])),
-            workers=[worker],
-            results_lost=True,
-        )
-
     def is_from_replaced(self, worker: int, number: int) -> bool:
         """Whether a process that was replaced announced this message."""
         channel = self.channels[worker]
@@ -268,67 +246,22 @@ class WorkerGroup:
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """Returns the exception for a worker that ended before it answered."""
-        rows = list(range(*self.shards[worker]))
-        if not self.processes:
-            return WorkerDiedError(
-                f"{self._name(worker)}, a thread, ended during {phase}",
-                worker=worker,
-                env_index=rows,
-                pid=os.getpid(),
-                exitcode=None,
-                phase=phase,
-            )
-        process = self.processes[worker]
-        if process.exitcode is None:  # with a limit, because `join` waits for its children, too
-            process.join(1.0)
-        who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
-        message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
-        message = self._with_cause(message, process.exitcode, phase)
-        stderr = self._last_lines(worker)
-        return WorkerDiedError(
-            message + quoted(stderr),
-            worker=worker,
-            env_index=rows,
-            pid=process.pid,
-            exitcode=process.exitcode,
-            phase=phase,
-            stderr=stderr,
-        )
-
-    def _with_cause(self, message: str, exitcode: int | None, phase: str) -> str:
-        """Adds why a process ended, or the fork server, if it is the main module of the program."""
-        or_fork = OR_FORK if self.may_fork else ""
-        if exitcode == NO_MAIN_GUARD:
-            return WITHOUT_MAIN_GUARD + or_fork
-        if phase == "construct" and self.start_process is not None:
-            cause = without_main_file(self.start_process.context)
-            message += cause and cause + or_fork
-        return message
-
-    def _without_server(self, worker: int, pid: int, exitcode: int) -> WorkerDiedError:
-        """Returns the exception for a worker that an ended fork server did not start."""
-        message = (
-            f"{self._name(worker)} was not started: the fork server, pid {pid}, imported the main "
-            f"module of the program, and {described_exit(exitcode)}"
-        )
-        return WorkerDiedError(
-            self._with_cause(message, exitcode, "construct"),
-            worker=worker,
-            env_index=list(range(*self.shards[worker])),
-            pid=pid,
-            exitcode=exitcode,
-            phase="construct",
+        who = self.named(worker)
+        if self.start_process is None:
+            return deaths.thread_died(who, phase)
+        return deaths.process_died(
+            who,
+            self.processes[worker],
+            phase,
+            start=self.start_process,
+            may_fork=self.may_fork,
+            stderr=self._last_lines(worker),
         )
 
     def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
         """Returns the exception for a worker process that was killed because it hung."""
-        pid = self.processes[worker].pid
-        return WorkerTimeoutError(
-            f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
-            f"{self.restart_policy.timeout:g} second(s) and was killed",
-            env_index=list(range(*self.shards[worker])),
-            workers=[worker],
-        )
+        pid, seconds = self.processes[worker].pid, self.restart_policy.timeout
+        return deaths.hung(self.named(worker), pid, phase, seconds)
 
     def workers_of(self, rows: list[int]) -> list[int]:
         """Returns the workers that have any of these rows."""
@@ -337,7 +270,7 @@ class WorkerGroup:
 
     def logged(self, died: WorkerDiedError) -> WorkerDiedError:
         """Logs a death once, and returns the exception."""
-        if died.exitcode != NO_MAIN_GUARD and died.worker not in self.reported:
+        if died.exitcode != deaths.NO_MAIN_GUARD and died.worker not in self.reported:
             self.reported.add(died.worker)
             log_event(  # with the text alone: a record that is kept must not keep the frames
                 logging.WARNING,
@@ -368,12 +301,17 @@ class WorkerGroup:
 
         The process may be alive if its start was interrupted after it had begun to serve. Two
         processes of one worker would write the same rows, so native code relies on its end.
+
+        Raises:
+            WorkerTimeoutError: It has not ended, although it was killed.
         """
         process = self.processes[worker]
-        if process is None:
-            return
-        _kill(process)
-        process.join()
+        if process is not None and not kill(process, KILLED_S):
+            raise deaths.not_ended(self.named(worker), process.pid, KILLED_S)
+
+    def kill(self, worker: int) -> None:
+        """Kills the process of a worker, without a wait for its end."""
+        kill(self.processes[worker], 0.0)
 
     def start(self, worker: int, announced: int = 0) -> None:
         """Starts the process of a worker, in the place of one that has ended, if there was one.
@@ -391,9 +329,14 @@ class WorkerGroup:
             try:
                 process, channel = self.start_process(worker)
             except (EOFError, ConnectionError):
-                if (ended := ended_server()) is None:
+                if (ended := deaths.ended_server()) is None:
                     raise
-                raise self._without_server(worker, *ended) from None
+                raise deaths.not_started(
+                    self.named(worker),
+                    *ended,
+                    start=self.start_process,
+                    may_fork=self.may_fork,
+                ) from None
             (old, self.processes[worker]) = (self.processes[worker], process)
             (old_channel, self.channels[worker]) = (self.channels[worker], channel)
             if isinstance(old_channel, ProcessChannel):
@@ -404,96 +347,6 @@ class WorkerGroup:
                     old.close()
         if self.hung_up:  # meanwhile
             channel.hang_up()
-
-    def restart(
-        self,
-        worker: int,
-        over: list[bool],
-        resets: dict[int, dict[str, Any]],
-        announced: int,
-        timeout: float | None,
-    ) -> int:
-        """Replaces an ended worker process with a new one, which makes new environments.
-
-        The process of a worker that was never started is started likewise.
-
-        Args:
-            worker: The index of the worker.
-            over: For each of its rows, whether the episode was over.
-            resets: The keywords of resets that were sent, by row, counted from the worker's first.
-            announced: The new process numbers its announced messages after this number.
-            timeout: Seconds that the construction may take.
-
-        Returns:
-            The process id of the new process.
-
-        Raises:
-            WorkerDiedError: The new process died too.
-            WorkerTimeoutError: The construction took longer than ``timeout``.
-            RuntimeError: The spaces of the new environments differ from the old ones.
-            Exception: An environment function raised it.
-        """
-        assert self.setup is not None, "only workers that have served are restarted"
-        left = self.retired.get(worker)
-        self.reported.discard(worker)
-        self.reap(worker)
-        self.start(worker, announced)
-        process = self.processes[worker]
-        try:
-            deadline = Deadline(timeout)
-            self._check_same(worker, self._received_in_restart(worker, deadline))
-            self.continue_with(worker, over, resets, announced, deadline, left)
-        except BaseException:
-            process.kill()
-            raise
-        self.retired.pop(worker, None)
-        pid: int = process.pid
-        return pid
-
-    def continue_with(
-        self,
-        worker: int,
-        over: list[bool],
-        resets: dict[int, dict[str, Any]],
-        announced: int,
-        deadline: Deadline,
-        left: dict[str, Any] | None = None,
-    ) -> None:
-        """Lets a process that has described its environments serve, as :meth:`restart` does.
-
-        Args:
-            worker: The index of the worker.
-            over: As for :meth:`restart`.
-            resets: As for :meth:`restart`.
-            announced: As for :meth:`restart`.
-            deadline: The end of the construction.
-            left: What a process that retired left.
-        """
-        assert self.setup is not None, "there is memory"
-        memory, _, shard = self.setup
-        first, last = self.shards[worker]
-        rollouts = memory.rollouts()
-        resumed = {
-            "rollouts": [rollout[:2] for rollout in rollouts],
-            "resets": resets,
-            "announced": announced,
-            "cached": self._cached(worker),
-            "left": left,
-            "drawn": [row - first for row in self.drawn if first <= row < last],
-        }
-        descriptors = [descriptor for *_, descriptor in rollouts]
-        self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
-        self._received_in_restart(worker, deadline)
-
-    def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
-        """Returns the cache for the rows of a restarted worker: with new draws after a failure."""
-        cache, restarts = self.cache, self.restarts[worker]
-        if cache is None:
-            return None
-        if worker in self.retired:
-            return [(cache, self.retired[worker]["draw"])]
-        seeds = (row << 64 | restarts << 32 for row in range(*self.shards[worker]))
-        return [(cache, (cache_draws(cache.key, seed), 0)) for seed in seeds]
 
     def hand_over(
         self,
@@ -515,25 +368,6 @@ class WorkerGroup:
         channel = self.channels[worker]
         message = channel.pack(({**plan, "worker": worker}, shard, resumed))
         channel.post((message, [*memory.descriptors(), *more]))
-
-    def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
-        try:
-            message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
-        except multiprocessing.TimeoutError:
-            rows = list(range(*self.shards[worker]))
-            raise WorkerTimeoutError(
-                f"the construction of {named_rows(rows)}, whose worker process had died, has timed "
-                f"out after {deadline.seconds} second(s)",
-                env_index=rows,
-                workers=[worker],
-            ) from None
-        self._check(worker, message)
-        return message
-
-    def _check_same(self, worker: int, description: dict[str, Any]) -> None:
-        """Checks that the environments of a restarted worker have the same spaces as before."""
-        if description["spaces"] != self.descriptions[worker]["spaces"]:
-            raise RuntimeError(f"the spaces of {self._name(worker)} changed when it was restarted")
 
     def _last_lines(self, worker: int) -> str:
         channel = self.channels[worker]
@@ -577,7 +411,7 @@ class WorkerGroup:
             LOGGER.warning(
                 "%s %s: its environments had not closed after %.3g second(s), and what they write "
                 "then may be missing%s",
-                self._name(worker),
+                self.named(worker),
                 what,
                 grace,
                 advice,
@@ -588,19 +422,22 @@ class WorkerGroup:
 
         Ctrl-C may end it anywhere: another call does the rest.
         """
-        deadline = Deadline(grace)
+        deadline, end = Deadline(grace), Deadline(grace + KILLED_S)
         self.hung_up = True
         for worker, process in enumerate(self.processes):
             if process is None:  # never started
                 continue
             if worker not in self.closing:
                 process.join(deadline.left())
-                _kill(process)
-                process.join()
-                if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
+                if not kill(process, end.left()):
+                    LOGGER.warning(
+                        "%s", deaths.not_ended(self.named(worker), process.pid, KILLED_S)
+                    )
+                elif worker not in self.reported and process.exitcode not in deaths.EXPECTED_EXITS:
                     self.reported.add(worker)
-                    how, stderr = described_exit(process.exitcode), self._last_lines(worker)
-                    LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
+                    how = deaths.described_exit(process.exitcode)
+                    stderr = deaths.quoted(self._last_lines(worker))
+                    LOGGER.warning("worker %d: when closed, %s%s", worker, how, stderr)
                 self.closing.add(worker)
             with contextlib.suppress(ValueError):
                 process.close()
@@ -614,16 +451,6 @@ class WorkerGroup:
         self.setup = None  # the memory keeps descriptors open
         if self.local is not None and self.local.is_half_closed:
             self.local.close()
-
-
-def _kill(process: Any) -> None:
-    """Kills a process, unless it has ended.
-
-    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` considers the
-    process alive forever. Its id may belong to another process by then.
-    """
-    if process.is_alive() and not wait([process.sentinel], 0):
-        process.kill()
 
 
 #: Seconds that all threads together get to close their environments when the program ends. A thread

@@ -1,4 +1,4 @@
-"""The start of a worker process, and descriptions of its end."""
+"""The start of a worker process."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import contextlib
 import dataclasses
 import multiprocessing.process
 import os
-import signal
 import socket
-import sys
-import textwrap
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.workers.channels import Deadline, ProcessChannel
-from cartwheel.workers.exit_codes import read_by_one_thread
+from cartwheel.workers.channels import ProcessChannel
+from cartwheel.workers.deaths import NO_MAIN_GUARD
+from cartwheel.workers.exit_codes import KILLED_S, read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
 from cartwheel.workers.serve import serve_process
@@ -29,8 +25,6 @@ if TYPE_CHECKING:
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.workers.restart_policy import RestartPolicy
 
-#: Exit code of a worker process that found no ``if __name__ == "__main__":`` in the main module.
-NO_MAIN_GUARD = 83
 #: The beginning of the names of worker processes.
 _NAME = "Worker<"
 #: A pipe whose second end this process holds until it ends or executes another program. Workers
@@ -94,27 +88,6 @@ def check_can_start(remedy: str = "") -> None:
             f"this process ({process.name}) is daemonic and may have no child processes: {remedy}"
             "start this process with daemon=False"
         )
-
-
-def ended_server() -> tuple[int, int] | None:
-    """Returns id and exit code of the fork server, which refused a connection, if it has ended.
-
-    Python 3.14 lets it import the main module of the program, at which it ends if that fails.
-    """
-    server = sys.modules.get("multiprocessing.forkserver")
-    pid = getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None)
-    if pid is None or not hasattr(os, "waitid"):
-        return None
-    deadline = Deadline(1.0)  # it closes its socket a moment before it has ended
-    with contextlib.suppress(ChildProcessError):  # it is the child of another process
-        while deadline.left():
-            # Without taking the exit code, for which `multiprocessing` will ask.
-            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-            if ended is not None:
-                by_itself = ended.si_code == os.CLD_EXITED
-                return pid, ended.si_status if by_itself else -ended.si_status
-            time.sleep(0.01)
-    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,57 +158,6 @@ class StartProcess:
         except BaseException:
             if process.pid is not None:
                 process.kill()
-                process.join()
+                process.join(KILLED_S)
             raise
         return process, channel
-
-
-#: Exit codes of processes that ended normally, were killed by their pool, or are explained
-#: elsewhere; ``None`` if SIGCHLD is ignored.
-EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
-WITHOUT_MAIN_GUARD = (
-    'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
-    "program, and the module made environments once more. Put the code that makes and steps "
-    "environments under that line"
-)
-OR_FORK = ", or use context='fork'"
-
-
-def without_main_file(context: Any) -> str:
-    """Returns the cause if worker processes cannot import the main module, and ``""`` if they can.
-
-    As a program that Python reads from stdin, or whose file is gone.
-    """
-    main = sys.modules.get("__main__")
-    path = getattr(main, "__file__", None)
-    imported_by_name = getattr(main, "__spec__", None) is not None
-    if context.get_start_method() == "fork" or imported_by_name or path is None:
-        return ""
-    if Path(path).exists():
-        return ""
-    return (
-        ". A worker process imports the main module of the program, and "
-        f"there is no file {path!r}: save the program as a file"
-    )
-
-
-def quoted(stderr: str) -> str:
-    """Returns the last lines on stderr as the end of an error message."""
-    return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
-
-
-def described_exit(exitcode: int | None) -> str:
-    """Describes how a process ended."""
-    if exitcode is None:
-        return "its exit code is unknown"
-    if exitcode >= 0:
-        return f"it exited with code {exitcode}"
-    try:
-        name = signal.Signals(-exitcode).name
-    except ValueError:
-        name = f"signal {-exitcode}"
-    hints = {
-        "SIGKILL": "; the system may have run out of memory, see the kernel's log",
-        "SIGBUS": "; shared memory may have run out",
-    }
-    return f"it was ended by {name}{hints.get(name, '')}"

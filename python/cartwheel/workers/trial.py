@@ -23,6 +23,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from cartwheel.workers.faults import described
 from cartwheel.workers.retirement import memory_of_this_process
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Trial(gym.Env[Any, Any]):
             if could_run > 0 and not never_waited:
                 shares = cpu / could_run, float(spent[1, 0]) / could_run
         except BaseException as error:  # an environment's own code may raise anything
-            failure = f"{type(error).__name__}: {error}"
+            failure, _ = described(error)
         return Measured(start_up, steps, elapsed, *shares, self._usage.memory(), failure)
 
     def _step(self, action: Any) -> None:

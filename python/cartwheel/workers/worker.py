@@ -1,9 +1,7 @@
-"""A worker: the environments of one shard, and the functions that are applied to them.
+"""A worker: the environments of one shard.
 
 The native loop steps the environments. This class does everything outside the step path: it makes
 the environments, receives resets and control calls, and sends faults and answers.
-
-This file is above 500 lines because native code calls one object, with a method for each task.
 
 Workers import this file, so it must not import a trainer.
 """
@@ -11,27 +9,19 @@ Workers import this file, so it must not import a trainer.
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
 import os
 import pickle
-import threading
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.wrappers import TimeLimit
 
 from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
-from cartwheel._internal.suggestions import shown
-from cartwheel.errors import add_note
-from cartwheel.workers import attributes
-from cartwheel.workers.agents_env import AgentsEnv
 from cartwheel.workers.channels import pickled
+from cartwheel.workers.control_calls import ControlCalls, is_ctrl_c
 from cartwheel.workers.faults import Fault
+from cartwheel.workers.made_envs import check_spaces, layouts_of, refusal, truncates
 from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
@@ -42,7 +32,7 @@ from cartwheel.workers.retirement import (
     statistics_of,
     write_handoff,
 )
-from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
+from cartwheel.workers.row_state import CachedEnv, ResetCache, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,14 +43,13 @@ if TYPE_CHECKING:
     from cartwheel.workers.channels import WorkerEnd
 
 
-class Worker:
+class Worker(ControlCalls):
     """The environments of one shard, and the answers to control calls.
 
     Attributes:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
-        drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
         retires: Whether :meth:`retire` is called before each episode.
         handoff: What a worker process that retired left to this one: the observation that its row
             shows, and the last step of its episode or ``None``.
@@ -89,6 +78,7 @@ class Worker:
             drawing: A lock that is held while an environment renders, if other threads of this
                 process render too.
         """
+        super().__init__(drawing)
         self.channel = channel
         self.first_row = first_row
         self.is_remote = is_remote
@@ -109,11 +99,6 @@ class Worker:
         self.serving = False
         #: The process of a worker; ``None`` if the calling thread steps the environments.
         self._pid: int | None = None
-        self.drawn: set[int] = set()
-        self._answer: list[Any] = []
-        #: Whether the present control call saves environments without methods, too.
-        self._pickles = False
-        self._drawing = drawing or contextlib.nullcontext()
         #: Environments that are still to be closed, with their rows, and Ctrl-C meanwhile.
         self._unclosed: collections.deque[tuple[int, Any]] = collections.deque()
         self._interrupt: BaseException | None = None
@@ -148,14 +133,8 @@ class Worker:
             known = EnvIdentities(self.first_row, is_remote=self.is_remote)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
-                env = self._returned_here(env_fn)
-                self.envs.append(env)  # before its attributes, which may raise: so it is closed
-                self._check(env, row)
-                try:
-                    known.add(env)
-                except ValueError:  # an earlier row has it, and closes it
-                    self.envs.pop()
-                    raise
+                env = self.returned_here(env_fn)
+                self._add(env, row, known)
                 check_reward_space(reward_space := reward_space_of(env))
                 reward_spaces.append(reward_space)
                 pair = (env.observation_space, env.action_space)
@@ -168,55 +147,30 @@ class Worker:
                 "reward_spaces": reward_spaces,
                 "limits": [truncates(env) for env in self.envs],
                 "same": known.same,
-                "layouts": _layouts(self.envs),
+                "layouts": layouts_of(self.envs),
                 "memory": memory_of_this_process() if self.retires else 0,
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
-            return {"fault": self._fault(row, error)}
+            return {"fault": self.fault(row, error)}
 
-    def _fault(self, row: int | None, error: BaseException) -> Fault:
+    def _add(self, env: Any, row: int, known: EnvIdentities) -> None:
+        """Adds what a function returned, if it is an environment that no earlier row has."""
+        self.envs.append(env)  # before its attributes, which may raise: so it is closed
+        refused = refusal(env, row)
+        if refused is not None:
+            self.envs.pop()
+            raise refused
+        check_spaces(env, row)
+        try:
+            known.add(env)
+        except ValueError:  # an earlier row has it, and closes it
+            self.envs.pop()
+            raise
+
+    def fault(self, row: int | None, error: BaseException) -> Fault:
+        """Describes an exception of a row, or of the whole worker, for the caller."""
         return Fault.from_exception(row, error, is_remote=self.is_remote)
-
-    def _check(self, env: Any, row: int) -> None:
-        """Raises if an environment function did not return an environment."""
-        names = ("reset", "step", "observation_space", "action_space")
-        missing = [name for name in names if getattr(env, name, None) is None]
-        is_vector = isinstance(env, gym.vector.VectorEnv)
-        # PettingZoo's environments, without an import of it: their spaces are methods of an agent.
-        has_agents = hasattr(env, "possible_agents") and callable(
-            getattr(env, "observation_space", None)
-        )
-        if not missing and not isinstance(env, type) and not is_vector and not has_agents:
-            self._check_spaces(env, row)
-            return
-        self.envs.pop()
-        if is_vector:
-            env.close()
-            raise TypeError(
-                f"env_fns[{row}] must return a single environment, got a vector environment, "
-                f"{type(env).__name__} of num_envs={env.num_envs}: pass one function for each row"
-            )
-        if has_agents and not isinstance(env, type):
-            env.close()
-            raise TypeError(
-                f"env_fns[{row}] must return an environment of one agent, {_pettingzoo_advice(env)}"
-            )
-        why = (
-            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
-        )
-        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
-
-    @staticmethod
-    def _check_spaces(env: Any, row: int) -> None:
-        """Raises if the spaces of an environment are not Gymnasium's."""
-        for name in ("observation_space", "action_space"):
-            space = getattr(env, name)
-            if not isinstance(space, gym.Space):
-                raise TypeError(
-                    f"env_fns[{row}] must return an environment whose `{name}` is a space of "
-                    f"Gymnasium, got {shown(space)} of type {type(space)}"
-                )
 
     def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
         """Makes the environments and sends the caller their description, or the fault."""
@@ -227,7 +181,7 @@ class Worker:
         except BaseException as error:  # pickling spaces and metadata may raise anything
             row = self._unsendable_row(description["spaces"])
             self.close()
-            message = self.channel.pack({"fault": self._fault(row, error)})
+            message = self.channel.pack({"fault": self.fault(row, error)})
         self.channel.post(message)
 
     def _unsendable_row(self, pairs: list[Any]) -> int:
@@ -257,7 +211,7 @@ class Worker:
 
     def fail(self, error: BaseException) -> None:
         """Sends the caller the error that keeps this worker from serving; closes everything."""
-        self.channel.post(self.channel.pack({"fault": self._fault(None, error)}))
+        self.channel.post(self.channel.pack({"fault": self.fault(None, error)}))
         self.close()
 
     def resume(
@@ -409,7 +363,7 @@ class Worker:
             self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
         return self._sent[kind].pop(row)()[row]
 
-    def _returned_here(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def returned_here(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls code of an environment; a process that it forked and that comes back is ended."""
         try:
             result = function(*args, **kwargs)
@@ -452,68 +406,10 @@ class Worker:
             self.envs[row] = old.around(self.envs[row])
         return text
 
-    def answer(self) -> list[int] | None:
-        """Carries out a control call on every environment and keeps the answers.
-
-        Returns:
-            Rows of the worker that native code has to :meth:`save`, if any.
-        """
-        task, name, parts = self.channel.receive()
-        if task == "skip":  # this worker has answered; the call is repeated for other workers
-            self._answer = []
-            return None
-        if task == "attach_rollout":
-            self._answer = [self._attach_rollout(name, parts)]
-            return None
-        if task == "save":
-            self._pickles = name == "pickle"
-            self._answer = [None] * len(self.envs)
-            return [row for row, saving in enumerate(parts) if saving]
-        self._answer = []
-        if task == "draw_final_frames":
-            self.drawn = {row for row, part in enumerate(parts) if part}
-            self._answer = [None] * len(parts)
-            return None
-        for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
-            self._answer.append(self._carry_out(row, task, env, name, part))
-            if _is_ctrl_c(self._answer[-1]):
-                break  # the caller must not wait for the other environments
-        return None
-
-    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> bool:  # noqa: FBT001 - called by native code
-        """Saves a row of the worker and keeps its state as the answer.
-
-        Args:
-            row: The row.
-            place: Its place in the episode.
-            shown: The observation that it shows; empty if it has none.
-            lost: Whether the row lost its environment and has not been stepped or reset since then.
-
-        Returns:
-            Whether the other rows are to be saved, too: not after Ctrl-C.
-        """
-        number = self.first_row + row
-        try:
-            env, pickles = self.envs[row], self._pickles
-            self._answer[row] = self._returned_here(
-                saved, env, number, place, shown, lost=lost, pickles=pickles
-            )
-        except BaseException as error:  # every exception is reported to the caller
-            self._answer[row] = self._fault(number, error)
-        return not _is_ctrl_c(self._answer[row])
-
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
         body = load(self.envs[row], self.first_row + row, state)
         return body["place"], body["shown"]
-
-    def _attach_rollout(self, index: int, steps: int) -> Fault | None:
-        try:
-            assert self.memory is not None, "a worker process has memory"
-            self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
-        except Exception as error:
-            return self._fault(None, error)
-        return None
 
     def draw(self, row: int) -> Any:
         """Returns a frame of the environment of a row, counted from the worker's first."""
@@ -522,71 +418,9 @@ class Worker:
         with self._drawing:
             return self.envs[row].render()
 
-    def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
-        if part is None:
-            return None  # the call is for other rows
-        try:
-            return self._returned_here(self._call, row, task, env, name, part)
-        except BaseException as error:  # every exception is reported to the caller
-            return self._fault(row, error)
-
-    def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
-        own = env.env if isinstance(env, CachedEnv) else env
-        if task == "set_attr":
-            (value,) = part
-            return attributes.write(own, name, value)
-        if task == "sample":
-            return sampled(env, row, part, pickles=name == "pickle")
-        if task == "cache":
-            self.envs[row - self.first_row] = CachedEnv(own, row, *part)
-            return None
-        if task == "has_next_reset":
-            return self.next_resets.get(row - self.first_row) is not None
-        if task == "draws":
-            return env.draw
-        if task == "apply":
-            function, args, kwargs = part
-            with self._guard(name):
-                made = own.made if isinstance(own, AgentsEnv) else own
-                return function(made, *args, **kwargs)
-        if task == "read":
-            return attributes.read(own, name, reserve=False)
-        if task == "has":
-            return attributes.exists(own, name)
-        args, kwargs = part
-        attribute = attributes.read(own, name, reserve=self.reserve)
-        if not callable(attribute):
-            return attribute
-        with self._guard(name):
-            return attribute(*args, **kwargs)
-
-    def _guard(self, name: str) -> AbstractContextManager[object]:
-        draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
-        return self._drawing if draws else contextlib.nullcontext()
-
-    def answer_failed(self, error: BaseException) -> Any:
-        """Packs an error that no environment raised as the answer to the present control call."""
-        self._answer = [self._fault(self.first_row, error)]
-        return self.pack_answer()
-
-    def pack_answer(self) -> Any:
-        """Packs the kept answers; an answer that cannot be sent becomes a fault."""
-        answers, self._answer = self._answer, []
-        try:
-            return self.channel.pack(answers)
-        except BaseException:  # an answer's own methods may raise anything
-            for at, answer in enumerate(answers):
-                try:
-                    self.channel.pack(answer)
-                except BaseException as error:  # noqa: PERF203
-                    kind = type(answer).__name__
-                    add_note(error, f"the result, of type {kind}, cannot leave the worker process")
-                    answers[at] = self._fault(self.first_row + at, error)
-            return self.channel.pack(answers)
-
     def pack_faults(self, faults: list[tuple[int, BaseException]]) -> Any:
         """Packs the exceptions of a task."""
-        return self.channel.pack([self._fault(row, error) for row, error in faults])
+        return self.channel.pack([self.fault(row, error) for row, error in faults])
 
     def pack_in_advance(self) -> tuple[Any, Any]:
         """Packs what is sent instead of a message that cannot be packed, because memory ran out.
@@ -623,75 +457,9 @@ class Worker:
         while self._unclosed:
             row, env = self._unclosed.popleft()
             try:
-                self._returned_here(env.close)
+                self.returned_here(env.close)
             except BaseException as error:
-                if not self.is_remote and _is_ctrl_c(error):
+                if not self.is_remote and is_ctrl_c(error):
                     self._interrupt, self.is_half_closed = error, True
                     return
                 LOGGER.exception("closing the environment of row %d", row)
-
-
-def _is_ctrl_c(found: Any) -> bool:
-    """Whether this is Ctrl-C, or its fault: Python raises it in the main thread alone."""
-    return (
-        isinstance(found.error if isinstance(found, Fault) else found, KeyboardInterrupt)
-        and threading.current_thread() is threading.main_thread()
-    )
-
-
-def _layouts(envs: list[Any]) -> list[Any]:
-    """Returns the layouts of environments with several agents, equal ones as one object."""
-    found = [env.layout for env in envs if isinstance(env, AgentsEnv)]
-    return [found[0] if layout == found[0] else layout for layout in found]
-
-
-def _pettingzoo_advice(env: Any) -> str:
-    """Describes an environment of PettingZoo, and the class that takes it."""
-    name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
-    kind = "an AEC" if hasattr(env, "agent_iter") else "a parallel"
-    return (
-        f"got {kind} environment of PettingZoo, {name}: cartwheel.ParallelVectorEnv steps "
-        "environments of several agents"
-    )
-
-
-def called(env: gym.Env[Any, Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Calls a method of an environment, which may belong to a wrapper."""
-    return env.get_wrapper_attr(name)(*args, **kwargs)
-
-
-def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
-    """Returns module and name of the class of each wrapper, and of the classes it derives from.
-
-    A class is sent to a process by its name, which would import its module there, or by its
-    contents, which creates another class. Names can be compared without either.
-    """
-    names: set[tuple[str, str]] = set()
-    while isinstance(env, gym.Wrapper):
-        names.update(name_of(base) for base in type(env).__mro__)
-        env = env.env
-    return names
-
-
-def name_of(cls: type[Any]) -> tuple[str, str]:
-    """Returns module and name of a class."""
-    return cls.__module__, cls.__qualname__
-
-
-def truncates(env: Any) -> bool:
-    """Whether an environment is known to truncate its episodes after some number of steps.
-
-    This holds if it or an environment that it wraps is a ``gymnasium.wrappers.TimeLimit``, or has a
-    spec with ``max_episode_steps``, as environments of ``gymnasium.make`` with a limit have.
-    """
-    seen: set[int] = set()
-    while env is not None and id(env) not in seen:
-        seen.add(id(env))
-        if isinstance(env, TimeLimit):
-            return True
-        own = vars(env) if hasattr(env, "__dict__") else {}
-        spec = own.get("spec")
-        if isinstance(spec, EnvSpec) and (spec.max_episode_steps or 0) > 0:
-            return True
-        env = own.get("env")
-    return False

@@ -15,7 +15,7 @@ from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers, reward_space_of
 from cartwheel._internal.suggestions import checks_keywords
-from cartwheel.vector.infos import FAIL, SUCCESS, has_outcomes, step_outcomes
+from cartwheel.vector.infos import FAIL, SUCCESS, final_infos, has_outcomes, step_outcomes
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
 from cartwheel.wrappers.kept_state import KeepsState
@@ -222,10 +222,10 @@ class RecordMetrics(_ReportsEpisodes):
     def _read(self, batch: Batch) -> tuple[Any, Any]:
         """Returns the success and failure flags of a batch; refuses a key that is taken."""
         infos, key, mask_key = batch.infos, self._stats_key, self._mask_key
-        finals = infos.get("final_info", ())
+        finals = final_infos(infos) or {}
         if key in infos or mask_key in infos or key in finals or mask_key in finals:
             refuse_taken(infos, key, mask_key)
-            refuse_taken(infos["final_info"], key, mask_key)
+            refuse_taken(finals, key, mask_key)
         if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
             return _UNREPORTED
         success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)

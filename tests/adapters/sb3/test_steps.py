@@ -74,10 +74,19 @@ def test_native_rows_equal_monitored_environments_of_gymnasium(dummy, case):
         envs.close()
 
 
-def test_python_rows_report_episodes_as_a_monitor_does(build, dummy):
+class SaysThatItDidNotFail(gym.Wrapper):
+    """Has infos with the names of those of rows that failed."""
+
+    def step(self, action):
+        *rest, info = super().step(action)
+        return *rest, info | {"env_error": True, "worker_restarted": False}
+
+
+@pytest.mark.parametrize("env_fn", [POLE, lambda: SaysThatItDidNotFail(POLE())])
+def test_python_rows_report_episodes_as_a_monitor_does(build, dummy, env_fn):
     monitor = importlib.import_module("stable_baselines3.common.monitor").Monitor
-    envs = build([POLE] * 3, monitor=True)
-    oracle = dummy([lambda: monitor(POLE())] * 3)
+    envs = build([env_fn] * 3, monitor=True)
+    oracle = dummy([lambda: monitor(env_fn())] * 3)
     for each in (envs, oracle):
         each.seed(7)
     assert_same_reset(envs, oracle)

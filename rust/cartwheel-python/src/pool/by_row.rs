@@ -13,7 +13,7 @@ use cartwheel_engine::memory::Lease;
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{At, FAILED, Places, RESET, Running, StepResults, TRANSITION};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyList};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString};
 
 use crate::array::Block;
 use crate::error::{to_py_err, unreadable};
@@ -195,10 +195,12 @@ impl Infos {
     }
 }
 
-/// Whether the environment of a row was replaced, which ended its episode.
+/// Whether the environment of a row was replaced, which ended its episode. One may have infos of its
+/// own with these names, see `cartwheel.vector.infos.failed_rows`.
 fn has_failed(info: &Bound<'_, PyDict>) -> PyResult<bool> {
     for failure in FAILURES {
-        if info.contains(failure)? {
+        let Some(told) = info.get_item(failure)? else { continue };
+        if told.is_instance_of::<PyString>() || (failure != FAILURES[0] && told.is_truthy()?) {
             return Ok(true);
         }
     }

@@ -156,9 +156,11 @@ impl State {
         calling: &str,
     ) -> PyResult<()> {
         let discards = self.callbacks.has_abandoned; // a wait below sets it back
+        let began = Instant::now();
         while discards && (self.pool.pending().is_some() || self.pool.is_flying()) {
             let call = self.pool.pending();
-            let received = self.finish(py, call, calling, timeout)?;
+            let left = timeout.map(|all| (all - began.elapsed().as_secs_f64()).max(0.0));
+            let received = self.finish(py, call, calling, left)?;
             if call != Some(Call::Call) {
                 self.drop_results(py, call, &received);
                 self.lose(received.rows.iter());

@@ -1,6 +1,7 @@
 //! A worker's side: Python environments, driven row by row, and the loop around them.
 
 mod actions;
+mod announced;
 mod called;
 mod observation;
 mod retirement;

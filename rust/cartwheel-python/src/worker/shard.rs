@@ -1,7 +1,5 @@
 //! The Python environments of one worker.
 
-mod messages;
-
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -17,7 +15,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use self::messages::post;
 use crate::error::to_py_err;
 use crate::interpreter::attach;
 use crate::known::intern;
@@ -38,7 +35,7 @@ pub(crate) const NEXT_RESETS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct PyShard {
     /// `cartwheel.workers.worker.Worker`: the environments, and all that is not on the step path.
-    worker: Py<PyAny>,
+    pub(super) worker: Py<PyAny>,
     /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,
     /// The worker's entries for the next automatic resets of rows.
@@ -47,21 +44,21 @@ pub(crate) struct PyShard {
     actions: Tree,
     /// Of each leaf of the actions; not shown to the garbage collector, which scalars do not concern.
     known_actions: Vec<SmallIntegers>,
-    autoreset: Autoreset,
+    pub(super) autoreset: Autoreset,
     /// Whether batches have final observations.
     dense_finals: bool,
     /// The length of rewards that are arrays.
     reward_width: Option<usize>,
-    held: Vec<LastResult>,
-    writer: InfoWriter,
+    pub(super) held: Vec<LastResult>,
+    pub(super) writer: InfoWriter,
     foreign: Foreign,
     /// Rows that lost their environments before the caller was informed.
-    lost: Vec<bool>,
+    pub(super) lost: Vec<bool>,
     /// Those of them whose new environments a control call has to reset first.
     unbegun: Vec<bool>,
     /// Whether the worker process ends before an episode, and what one that ended left.
     retirement: Retirement,
-    faults: Vec<(usize, PyErr)>,
+    pub(super) faults: Vec<(usize, PyErr)>,
     /// A single sent row whose environment was called.
     prepared: Option<Called>,
     /// The time of these calls.
@@ -69,12 +66,12 @@ pub(crate) struct PyShard {
     /// The messages that the last report announced, packed: they are sent when the task is
     /// acknowledged, since then the caller receives them. Packing may run code of environments, so it
     /// is a part of the task: time-outs, and deaths of the worker, concern it as they do a step.
-    unsent: Vec<Py<PyAny>>,
+    pub(super) unsent: Vec<Py<PyAny>>,
     /// Packed in advance, for what cannot be packed: an exception that says so, and no infos.
-    unpackable: (Py<PyAny>, Py<PyAny>),
+    pub(super) unpackable: (Py<PyAny>, Py<PyAny>),
     /// The worker's end of its channel, and the number of the last message that was announced.
-    channel: Py<PyAny>,
-    announced: u64,
+    pub(super) channel: Py<PyAny>,
+    pub(super) announced: u64,
     /// The process that serves this shard as a worker; `None` where the caller's thread steps it.
     server: Option<u32>,
 }
@@ -407,14 +404,7 @@ impl Shard for PyShard {
     }
 
     fn flush(&mut self, _report: Report) {
-        attach(|py| {
-            let channel = self.channel.bind(py);
-            for message in self.unsent.drain(..) {
-                self.announced += 1;
-                // If that fails, the channel is closed, and the pool is closed or soon will be.
-                drop(post(channel, message.bind(py), self.announced));
-            }
-        });
+        attach(|py| self.send_announced(py));
     }
 
     fn close(&mut self) {

@@ -1,13 +1,13 @@
-//! Messages of a shard to the caller: exceptions, infos that do not fit, answers to control calls. They are
-//! packed during the task, and sent when it is acknowledged.
+//! The messages that a worker announces: exceptions of a task, infos that do not fit into shared
+//! memory, answers to control calls.
 
 use cartwheel_engine::worker::Report;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::PyShard;
 use crate::channel::PyChannel;
 use crate::known::intern;
+use crate::worker::shard::PyShard;
 
 impl PyShard {
     /// Keeps a message until the task is acknowledged. The caller waits for one in any case, so
@@ -91,14 +91,20 @@ impl PyShard {
         let worker = self.worker.bind(py);
         worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),))
     }
+
+    /// Sends what was announced.
+    pub(super) fn send_announced(&mut self, py: Python<'_>) {
+        let channel = self.channel.bind(py);
+        for message in self.unsent.drain(..) {
+            self.announced += 1;
+            // If that fails, the channel is closed, and the pool is closed or soon will be.
+            drop(post(channel, message.bind(py), self.announced));
+        }
+    }
 }
 
 /// Sends a message. No Python code runs, so no exception of a signal handler can lose it.
-pub(super) fn post(
-    channel: &Bound<'_, PyAny>,
-    message: &Bound<'_, PyAny>,
-    number: u64,
-) -> PyResult<()> {
+fn post(channel: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
     let py = channel.py();
     if let Ok(channel) = channel.cast::<PyChannel>() {
         return channel.get().post(py, message, number);
