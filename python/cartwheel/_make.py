@@ -238,6 +238,8 @@ def _make_whole(
 
 #: The modules that register the environments of a namespace, if they have another name.
 _MODULES = {"ALE": "ale_py", "Meta-World": "metaworld", "dm_control": "shimmy"}
+#: The namespaces of PettingZoo's registry, whose environments have several agents.
+_OF_PETTINGZOO = frozenset({"atari", "butterfly", "classic", "sisl"})
 #: The executors of Gymnasium's vectorization modes.
 _EXECUTORS = {VectorizeMode.SYNC: "inline", VectorizeMode.ASYNC: "process"}
 
@@ -278,10 +280,11 @@ def _find(id_or_spec: Any) -> EnvSpec:
         return gym.spec(name)
     except gym.error.NamespaceNotFound as error:
         module = _MODULES.get(namespace or "", namespace)
-        add_note(
-            error,
-            f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}",
-        )
+        advice = f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}"
+        if namespace in _OF_PETTINGZOO:
+            make = f'lambda: pettingzoo.make("parallel", {name!r})'
+            advice = f"if it is PettingZoo's: `cartwheel.ParallelVectorEnv([{make}] * num_envs)`"
+        add_note(error, advice)
         raise
     except gym.error.NameNotFound as error:
         if name.startswith(NAMESPACE):
@@ -302,7 +305,8 @@ class patch_gymnasium:
         'cartwheel.vector.gymnasium_presets'
 
     It replaces ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up at each call. The patch begins with the call of
+    ``gymnasium.make_vec`` looks up at each call. (A name that was imported before, as by ``from
+    gymnasium.vector import AsyncVectorEnv``, stays Gymnasium's.) The patch begins with the call of
     ``patch_gymnasium()``. A ``with`` statement restores the classes at its end; :meth:`restore`
     does so at any time.
     """
