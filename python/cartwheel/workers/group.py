@@ -20,7 +20,7 @@ from cartwheel._cartwheel import cache_draws
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note, named_rows
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note, named_rows, row_range
 from cartwheel.workers.channels import Deadline, ProcessChannel
 from cartwheel.workers.inheritance import free_in_workers, starting
 from cartwheel.workers.process import (
@@ -172,7 +172,7 @@ class WorkerGroup:
 
     def _name(self, worker: int) -> str:
         first, last = self.shards[worker]
-        return f"worker {worker} (rows {first} to {last - 1})"
+        return f"worker {worker} ({row_range(first, last - 1)})"
 
     def receive(self, worker: int, phase: str, seconds: float | None = None) -> Any:
         """Waits for a message from worker ``worker``, which is in ``phase``.
@@ -281,7 +281,7 @@ class WorkerGroup:
         process = self.processes[worker]
         if process.exitcode is None:  # with a limit, because `join` waits for its children, too
             process.join(1.0)
-        who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
+        who = f"worker {worker} ({row_range(rows[0], rows[-1])}, pid {process.pid})"
         message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
         message = self._with_cause(message, process.exitcode, phase)
         stderr = self._last_lines(worker)

@@ -27,7 +27,7 @@ from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel._internal.suggestions import shown
-from cartwheel.errors import add_note
+from cartwheel.errors import add_note, row_range
 from cartwheel.workers import attributes
 from cartwheel.workers.agents_env import AgentsEnv
 from cartwheel.workers.channels import pickled
@@ -593,7 +593,7 @@ class Worker:
         """
         first, last = self.first_row, self.first_row + len(self.envs) - 1
         text = (
-            f"an exception of rows {first} to {last}, or an answer, could not be sent: their "
+            f"an exception of {row_range(first, last)}, or an answer, could not be sent: their "
             "worker has written the reason to stderr"
         )
         return self.channel.pack([Fault.from_text(text)]), self.channel.pack(None)
