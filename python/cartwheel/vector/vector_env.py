@@ -44,7 +44,7 @@ from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.worker_choice import choose_workers
 from cartwheel.workers import launch
 from cartwheel.workers.callbacks import WorkerCallbacks
-from cartwheel.workers.channels import Deadline
+from cartwheel.workers.channels import Deadline, MainFunction
 from cartwheel.workers.one_env import check_distinct
 from cartwheel.workers.restart_policy import RestartPolicy
 from cartwheel.workers.retirement import as_bytes, check_memory
@@ -609,8 +609,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             **kwargs: Keywords.
         """
         self._pool.check(calling, idle=True)
+        sent = MainFunction.wrap(function) if self.executor == "process" else function
         try:
-            messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
+            messages = self._packed("apply", name, rows, [(sent, args, kwargs)] * len(rows))
         except Exception as error:
             called = getattr(function, "__name__", shown(function))
             raise TypeError(
