@@ -238,6 +238,13 @@ def _make_whole(
 
 #: The modules that register the environments of a namespace, if they have another name.
 _MODULES = {"ALE": "ale_py", "Meta-World": "metaworld", "dm_control": "shimmy"}
+#: The modules that register environments without a namespace, by a part of their ids.
+_FAMILIES = {"BabyAI-": "minigrid", "MiniGrid-": "minigrid", "NoFrameskip-": "ale_py"}
+#: The namespaces of PettingZoo's registry, whose environments have several agents.
+_OF_PETTINGZOO = frozenset({"atari", "butterfly", "classic", "sisl"})
+#: The keywords of values that are easily passed as the vectorization mode, by their place.
+_KEYWORDS = dict.fromkeys(("inline", "thread", "process"), "executor")
+_KEYWORDS |= dict.fromkeys(("next_step", "same_step", "disabled"), "autoreset_mode")
 #: The executors of Gymnasium's vectorization modes.
 _EXECUTORS = {VectorizeMode.SYNC: "inline", VectorizeMode.ASYNC: "process"}
 
@@ -247,7 +254,11 @@ def _as_mode(mode: VectorizeMode | str | None) -> VectorizeMode | None:
         return None if mode is None else VectorizeMode(mode)
     except ValueError:
         modes = [valid.value for valid in VectorizeMode]
-        raise ValueError(f"Invalid vectorization mode: {mode!r}, valid modes: {modes}") from None
+        text = f"Invalid vectorization mode: {mode!r}, valid modes: {modes}"
+        keyword = _KEYWORDS.get(str(mode))
+        raise ValueError(
+            f"{text}. Did you mean `{keyword}={mode!r}`?" if keyword else text
+        ) from None
 
 
 def _find(id_or_spec: Any) -> EnvSpec:
@@ -258,7 +269,10 @@ def _find(id_or_spec: Any) -> EnvSpec:
     if isinstance(id_or_spec, EnvSpec):
         return id_or_spec
     if not isinstance(id_or_spec, str):
-        raise gym.error.Error(f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`")
+        error = gym.error.Error(f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`")
+        if callable(id_or_spec) or isinstance(id_or_spec, list | tuple):
+            add_note(error, "functions are for `cartwheel.VectorEnv([function] * num_envs)`")
+        raise error
     name = without_module(id_or_spec)
     namespace, base, version = parse_env_id(name)
     newest = find_highest_version(namespace, base)
@@ -277,18 +291,26 @@ def _find(id_or_spec: Any) -> EnvSpec:
     try:
         return gym.spec(name)
     except gym.error.NamespaceNotFound as error:
-        module = _MODULES.get(namespace or "", namespace)
-        add_note(
-            error,
-            f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}",
-        )
+        if namespace in _OF_PETTINGZOO:
+            make = f'lambda: pettingzoo.make("parallel", {name!r})'
+            advice = f"if it is PettingZoo's: `cartwheel.ParallelVectorEnv([{make}] * num_envs)`"
+        else:
+            advice = _name_module(_MODULES.get(namespace or "", namespace), name)
+        add_note(error, advice)
         raise
     except gym.error.NameNotFound as error:
+        module = next((module for part, module in _FAMILIES.items() if part in name), None)
+        if module is not None and namespace is None:
+            add_note(error, _name_module(module, name))
         if name.startswith(NAMESPACE):
             in_python = python_hint(name.removeprefix(NAMESPACE))
             listed = "`python -m cartwheel envs` lists the native environments"
             add_note(error, listed if in_python is None else f"{in_python}; {listed}")
         raise
+
+
+def _name_module(module: str | None, name: str) -> str:
+    return f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}"
 
 
 class patch_gymnasium:
@@ -302,7 +324,8 @@ class patch_gymnasium:
         'cartwheel.vector.gymnasium_presets'
 
     It replaces ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up at each call. The patch begins with the call of
+    ``gymnasium.make_vec`` looks up at each call. (A name that was imported before, as by ``from
+    gymnasium.vector import AsyncVectorEnv``, stays Gymnasium's.) The patch begins with the call of
     ``patch_gymnasium()``. A ``with`` statement restores the classes at its end; :meth:`restore`
     does so at any time.
     """

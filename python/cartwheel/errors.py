@@ -24,6 +24,11 @@ def named_rows(rows: Sequence[int]) -> str:
     return f"rows {list(rows[:_MAX_NAMED])}" + (f" and {more} more" if more > 0 else "")
 
 
+def row_range(first: int, last: int) -> str:
+    """Returns neighboring rows in words for a message."""
+    return f"row {first}" if first == last else f"rows {first} to {last}"
+
+
 def as_pickled(error: BaseException) -> tuple[Any, ...]:
     """Returns how an exception is pickled and copied: by its text and attributes.
 

@@ -240,7 +240,7 @@ def test_an_environment_that_is_closed_too_slowly_is_named(caplog, monkeypatch):
 
     asyncio.run(main())
     (record,) = caplog.records
-    assert "worker 0 (rows 0 to 0) was killed: its environments had not closed" in record.message
+    assert "worker 0 (row 0) was killed: its environments had not closed" in record.message
     assert "close(timeout" not in record.message  # which has no such argument here
 
 

@@ -37,6 +37,7 @@ MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     ],
     "gpu": pytest.mark.torch,
     "multi-agent": needs_pygame,
+    "start": needs_pygame,
     "multiagent": needs_pygame,
     "recorder": needs_pygame,
     "ale": pytest.mark.zoo,

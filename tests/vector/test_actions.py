@@ -361,6 +361,28 @@ def test_wrong_actions_are_refused_before_anything_is_stepped(build, space, batc
     assert observations[:, 0].tolist() == [3] * 3
 
 
+@pytest.mark.parametrize(
+    ("batch", "part"),
+    [
+        ({"a": np.zeros(3, int)}, "['b']"),
+        ({"a": np.zeros(3, int), "b": (np.zeros((3, 2), np.float32),)}, "['b'][1]"),
+        ({"a": np.zeros(2, int)}, "['a']"),
+        ([{"a": 0, "b": (np.zeros(2, np.float32), 0)}] * 3, "['a']"),
+        ([0, 1, 2], "['a']"),
+    ],
+)
+def test_an_error_about_a_part_of_actions_names_the_part_and_the_form(build, batch, part):
+    envs = build(recorders(Dict(a=Discrete(3), b=Tuple([BOX, Discrete(3)]))))
+    envs.reset()
+    with pytest.raises((KeyError, IndexError, TypeError, ValueError)) as refusal:
+        envs.step(batch)
+    assert refusal.value.__notes__ == [
+        f"at actions{part}: a batch has the form of `envs.action_space.sample()`, with an entry "
+        "for each row in each part"
+    ]
+    assert stepped(envs) == [0] * 3
+
+
 def test_the_message_says_how_many_actions_were_expected_and_given(build):
     envs = build(recorders(Discrete(3)))
     envs.reset()

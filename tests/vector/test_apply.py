@@ -1,6 +1,7 @@
 """`apply` calls a function with single environments, wherever they are."""
 
 import os
+import sys
 import threading
 from functools import partial
 
@@ -39,6 +40,40 @@ def test_a_function_gets_what_the_rows_own_function_returned(build_everywhere):
     assert_identical(envs.apply(row_of), (0, 1, 2, 3))
     assert_identical(envs.apply(row_of, 1, 2, scale=10), (30, 40, 50, 60))
     assert_identical(envs.apply(row_of, env_index=np.array([3, 0])), (3, 0))
+
+
+def in_main(monkeypatch, text):
+    """A function of the main module, as a script or a cell of a notebook defines it."""
+    scope = {"__name__": "__main__"}
+    exec(text, scope)
+    function = scope["of_main"]
+    monkeypatch.setattr(sys.modules["__main__"], "of_main", function, raising=False)
+    return function
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver"])
+def test_a_function_of_the_main_module_may_be_newer_than_the_workers(context, monkeypatch):
+    before = in_main(monkeypatch, "def of_main(env, by=1): return by")
+    with cartwheel.VectorEnv([WalkEnv] * 2, executor="process", context=context) as envs:
+        assert envs.apply(before) == (1, 1)
+        assert envs.apply(in_main(monkeypatch, "def of_main(env, by=2): return by")) == (2, 2)
+        assert envs.apply(in_main(monkeypatch, "def of_main(env, by=2): return -by")) == (-2, -2)
+
+
+def test_a_function_of_the_main_module_sees_the_classes_of_its_workers(monkeypatch):
+    main = sys.modules["__main__"]
+    in_main(monkeypatch, "class of_main: pass")
+    made = main.of_main
+    function = in_main(monkeypatch, "def of_main(env): return type(env.mark) is Mark")
+    function.__globals__["Mark"] = made
+    with cartwheel.VectorEnv([partial(marked, made)], executor="process", context="fork") as envs:
+        assert envs.apply(function) == (True,)
+
+
+def marked(kind):
+    env = WalkEnv()
+    env.mark = kind()
+    return env
 
 
 def test_a_function_changes_only_the_rows_that_are_named(build):

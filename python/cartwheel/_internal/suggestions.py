@@ -40,10 +40,13 @@ _SYNONYMS = {
     "nenvs": ("num_envs",),
     "numenv": ("num_envs",),
     "workers": ("num_workers",),
+    "numprocesses": ("num_workers",),
     "numthreads": ("num_workers",),
     "njobs": ("num_workers",),
     "backend": ("executor",),
     "vectorizationmode": ("executor",),
+    "startmethod": ("context",),
+    "rolloutlength": ("num_steps",),
 }
 #: The maximum length of a value in an error.
 _MAX_REPR = 60

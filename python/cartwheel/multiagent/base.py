@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 #: Advice for names of other interfaces.
 _ADVICE = {
     "action_spaces": "the spaces of agents are in `single_action_space`",
+    "agent_iter": "`step` takes the actions of all agents, as in PettingZoo's parallel API",
     "agents": "`possible_agents` are all, and infos['present'] tells in which rows each one is",
     "env_fns": "the environments of the executor 'inline' are in `envs`",
+    "last": "`step` returns the observations, rewards, flags and infos of all agents",
     "max_num_agents": "`num_agents` is the number of possible agents",
     "observation_spaces": "the spaces of agents are in `single_observation_space`",
     "rollout": "a Collector records `as_rows()`",
@@ -62,7 +64,6 @@ class AgentsBase(ClosesAfterWith):
     """
 
     def __init__(self, pool: Any) -> None:
-        """Takes the pool, which is open: of environments in Python or native, recorded or not."""
         self._pool: AgentsPool = pool
         self.action_mask: str | None = pool.mask_key
         self._batches: AgentBatches = pool.batches()

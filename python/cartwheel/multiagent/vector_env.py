@@ -147,7 +147,8 @@ class ParallelVectorEnv(AgentsBase):
         if isinstance(env_fns, str):
             raise TypeError(
                 f"`env_fns` must be a list of functions that make environments, got {env_fns!r}: "
-                "native environments are made by ParallelVectorEnv.native(env_id, num_envs)."
+                f'`[lambda: pettingzoo.make("parallel", {env_fns!r})] * num_envs`; '
+                "`ParallelVectorEnv.native(env_id, num_envs)` makes native environments."
             )
         settings = AgentsSettings(
             None,

@@ -8,6 +8,7 @@ from cartwheel._internal.arguments import as_drawn_rows, as_values
 from cartwheel._internal.suggestions import shown
 from cartwheel.errors import add_note
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
+from cartwheel.workers.channels import MainFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
     """
 
     render_mode: str | None
+    executor: Executor
     _group: WorkerGroup
 
     def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
@@ -126,8 +128,9 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
             **kwargs: Keywords.
         """
         self._pool.check(calling, idle=True)
+        sent = MainFunction.wrap(function) if self.executor == "process" else function
         try:
-            messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
+            messages = self._packed("apply", name, rows, [(sent, args, kwargs)] * len(rows))
         except Exception as error:
             called = getattr(function, "__name__", shown(function))
             raise TypeError(

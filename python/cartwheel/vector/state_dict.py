@@ -103,7 +103,7 @@ def check_wrappers(entries: Any, names: list[str]) -> None:
         there, here = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(
             f"the state has the wrappers {saved}, from the innermost on; it cannot be loaded with "
-            f"the wrappers {names}. They differ first in {there}, which is {here} here"
+            f"the wrappers {names}. The first difference: {there} in the state, {here} here"
         )
 
 

@@ -17,6 +17,7 @@ from cartwheel._cartwheel import Pool, shards
 from cartwheel._internal.arguments import (
     as_autoreset_mode,
     as_batch_size,
+    as_bool,
     as_context,
     as_env_fns,
     as_executor,
@@ -338,6 +339,9 @@ class VectorEnv(
         check_max_batches(max_batches)
         check_choice("states", states, States)
         self.states: States = states
+        for name, value in (("shared_memory", shared_memory), ("copy", copy)):
+            if isinstance(value, str):  # such as "process", which is an executor
+                as_bool(name, value)
         self.shared_memory = shared_memory
         self.copy = copy
         self.context = context

@@ -8,9 +8,12 @@ one process, channels are pairs of queues.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import marshal
 import multiprocessing
 import pickle
 import queue
+import sys
 import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +23,8 @@ from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 from cartwheel._internal.process import take
 
 if TYPE_CHECKING:
+    from types import FunctionType
+
     from cartwheel._cartwheel import Descriptor
     from cartwheel.workers.retirement import Handoff
     from cartwheel.workers.stderr import Stderr
@@ -39,6 +44,40 @@ def pickled(content: Any) -> bytes:
     except Exception:
         data: bytes = cloudpickle.dumps(content)
         return data
+
+
+class MainFunction:
+    """A function of the main module in a message, which arrives as the function itself.
+
+    A worker that was forked, or a notebook's, has the main module of its start: by reference, a
+    function that was defined later would be missing there, or be an older one of the same name.
+    The worker's own function is taken if it has the same code, so that classes of the main module
+    are the worker's; otherwise the function is sent by value.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+
+    @staticmethod
+    def wrap(function: Any) -> Any:
+        """Returns a function of the main module in such an object, and others as they are."""
+        is_main = getattr(function, "__module__", None) == "__main__"
+        return MainFunction(function) if is_main and inspect.isfunction(function) else function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function = self._function
+        return _own_or_sent, (function.__qualname__, _form(function), cloudpickle.dumps(function))
+
+
+def _form(function: FunctionType) -> tuple[bytes, bytes]:
+    """Returns what makes two functions of one name the same: the code and the defaults."""
+    defaults = function.__defaults__, function.__kwdefaults__
+    return marshal.dumps(function.__code__), cloudpickle.dumps(defaults)
+
+
+def _own_or_sent(name: str, form: tuple[bytes, bytes], data: bytes) -> Any:
+    own = getattr(sys.modules["__main__"], name, None)
+    return own if inspect.isfunction(own) and _form(own) == form else cloudpickle.loads(data)
 
 
 def message(content: Any) -> bytes:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, row_range
 from cartwheel.workers.channels import Deadline
 
 #: Exit code of a worker process that found no ``if __name__ == "__main__":`` in the main module.
@@ -41,7 +41,7 @@ class WorkerRows:
     rows: range
 
     def __str__(self) -> str:
-        return f"worker {self.worker} (rows {self.rows[0]} to {self.rows[-1]})"
+        return f"worker {self.worker} ({row_range(self.rows[0], self.rows[-1])})"
 
 
 def thread_died(who: WorkerRows, phase: str) -> WorkerDiedError:
@@ -72,7 +72,7 @@ def process_died(
     if process.exitcode is None:  # with a limit, because `join` waits for its children, too
         process.join(1.0)
     rows = who.rows
-    name = f"worker {who.worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
+    name = f"worker {who.worker} ({row_range(rows[0], rows[-1])}, pid {process.pid})"
     message = f"{name} died during {phase}: {described_exit(process.exitcode)}"
     message = _with_cause(message, process.exitcode, phase, start, may_fork=may_fork)
     return WorkerDiedError(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
+from cartwheel.errors import row_range
 from cartwheel.workers.channels import pickled
 from cartwheel.workers.control_calls import ControlCalls, is_ctrl_c
 from cartwheel.workers.faults import Fault
@@ -431,7 +432,7 @@ class Worker(ControlCalls):
         """
         first, last = self.first_row, self.first_row + len(self.envs) - 1
         text = (
-            f"an exception of rows {first} to {last}, or an answer, could not be sent: their "
+            f"an exception of {row_range(first, last)}, or an answer, could not be sent: their "
             "worker has written the reason to stderr"
         )
         return self.channel.pack([Fault.from_text(text)]), self.channel.pack(None)

@@ -63,12 +63,19 @@ __all__ = [
 #: Names of a package that itself is made of wrappers; they are loaded when they are first used.
 _LAZY = {"RecordEpisode", "TrajectoryDataset"}
 
+#: What to use instead of names of ``gymnasium.wrappers``.
+_INSTEAD = {
+    "FrameStackObservation": "it is `cartwheel.wrappers.FrameStack`",
+    "RecordVideo": "`cartwheel.RecordEpisode` records episodes and videos",
+    "TimeLimit": "vector environments have the keyword `max_episode_steps`",
+}
+
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> object:
         """Loads a name of the recorder when it is first used."""
         if name not in _LAZY:
-            raise missing_name(__name__, name)
+            raise missing_name(__name__, name, _INSTEAD.get(name))
         value = getattr(importlib.import_module("cartwheel.recorder"), name)
         globals()[name] = value
         return value

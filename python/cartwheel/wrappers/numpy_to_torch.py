@@ -105,7 +105,7 @@ class NumpyToTorch(ConvertsArrays):
             import torch
         except ImportError:
             raise DependencyNotInstalled(
-                "NumpyToTorch needs PyTorch: run `pip install torch`"
+                "NumpyToTorch and Collector(device=…) need PyTorch: run `pip install torch`"
             ) from None
         place = None if device is None else torch.device(device)
         depth = as_integer("depth", depth, 1)

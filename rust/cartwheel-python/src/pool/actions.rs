@@ -12,7 +12,8 @@ use pyo3::types::{
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, as_flags, copy_bytes, filled, from_numbers};
-use crate::space::{End, Tree};
+use crate::error::noted;
+use crate::space::{End, Misfit, Tree};
 
 /// The rows for which actions are: all of them, or those of `env_index`.
 #[derive(Debug, Clone, Copy)]
@@ -184,7 +185,9 @@ impl<'py> Checked<'py> {
             }
             Ok(())
         };
-        tree.root.take_apart(actions, &mut { add }).map_err(|misfit| misfit.error)?;
+        tree.root
+            .take_apart(actions, &mut { add })
+            .map_err(|misfit| misplaced(actions.py(), *misfit))?;
         if let Cast::Except(floats) = cast {
             let parts = self.first.iter_mut().chain(&mut self.rest);
             for (at, (part, leaf)) in parts.zip(&tree.leaves).enumerate() {
@@ -223,6 +226,19 @@ impl<'py> Checked<'py> {
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Part<'py>)> {
         self.first.iter().chain(&self.rest).enumerate()
     }
+}
+
+/// The error about a part of actions, with a note that names the part and the form of actions.
+#[cold]
+fn misplaced(py: Python<'_>, misfit: Misfit) -> PyErr {
+    let Misfit { error, keys } = misfit;
+    if keys.is_empty() {
+        return error;
+    }
+    let path: String = keys.into_iter().rev().collect();
+    let form = "a batch has the form of `envs.action_space.sample()`, with an entry for each row in \
+                each part";
+    noted(py, error, &format!("at actions{path}: {form}"))
 }
 
 fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> PyResult<Part<'py>> {
