@@ -183,9 +183,9 @@ impl LeafColumns<'_> {
         }
     }
 
-    /// Writes zeros to every leaf of a row.
+    /// Writes zeros to the observation of a row.
     pub(crate) fn zero(&mut self, row: usize) {
-        for leaf in 0..self.addresses.len() {
+        for leaf in 0..self.layout.num_leaves() {
             self.bytes_mut(leaf, row..row + 1).fill(0);
         }
     }
