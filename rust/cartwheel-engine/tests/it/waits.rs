@@ -336,6 +336,25 @@ impl Shard for Gated {
 }
 
 #[test]
+fn ready_rows_come_in_every_executor() {
+    let plain = || Box::new(Plain) as Box<dyn Shard>;
+    for batch_size in [1, 4, ROWS] {
+        for mut running in [
+            Running::inline(batch_size, plain),
+            Running::thread_pool(0, batch_size, plain),
+            Running::thread_pool(1, batch_size, plain),
+            Running::threads(batch_size, plain),
+        ] {
+            send(&mut running.pool, Call::Step);
+            assert_eq!(ready(&mut running.pool, ROWS), (0..ROWS).collect::<Vec<_>>());
+            let none = running.pool.receive_ready(Some(Duration::ZERO), &mut || false).unwrap();
+            assert!(none.is_none(), "nothing is in flight");
+            running.close();
+        }
+    }
+}
+
+#[test]
 fn a_wake_up_from_another_thread_ends_a_wait_for_ready_rows() {
     let gates = RefCell::new(Vec::new());
     let mut running = Running::threads(ROWS, || {
