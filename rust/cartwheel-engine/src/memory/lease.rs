@@ -233,10 +233,9 @@ impl Lease {
     /// of a batch and for a batch of a rollout. When the rollout's next batch was begun, for what its batches
     /// share: final observations, phases, and the numbers of rows.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        let (mapping, start, _shared) = self.source(offset, into.len());
         // SAFETY: the places of the lease are committed, so no worker writes them (invariant 3); of a batch in
         // parts and of a rollout no other places are read, as was checked.
-        unsafe { mapping.read(start, into) }
+        self.with_source(offset, into.len(), |mapping, start| unsafe { mapping.read(start, into) });
     }
 
     /// The same, to bytes that need not be initialized; returns them, which are then.
@@ -245,9 +244,9 @@ impl Lease {
     ///
     /// As [`Lease::read`].
     pub fn read_new<'a>(&self, offset: usize, into: &'a mut [MaybeUninit<u8>]) -> &'a mut [u8] {
-        let (mapping, start, _shared) = self.source(offset, into.len());
+        let wanted = into.len();
         // SAFETY: as for `read` (invariant 3).
-        unsafe { mapping.read_new(start, into) }
+        self.with_source(offset, wanted, |mapping, start| unsafe { mapping.read_new(start, into) })
     }
 
     /// Copies `from` to `offset` of the slab, which nothing else reads: the lease is the only one, and no
@@ -257,22 +256,30 @@ impl Lease {
     ///
     /// As [`Lease::read`].
     pub fn write(&mut self, offset: usize, from: &[u8]) {
-        let (mapping, start, _shared) = self.source(offset, from.len());
         // SAFETY: the places of the lease are committed, so no worker accesses them (invariant 3); no others
         // are written, as was checked.
-        unsafe { mapping.write(start, from) }
+        self.with_source(offset, from.len(), |mapping, start| unsafe {
+            mapping.write(start, from);
+        });
     }
 
-    /// The mapping, and the offset in it of `wanted` bytes from `offset` of the slab on; and what keeps them as
-    /// they are, where the next batch of a rollout has them too.
-    fn source(&self, offset: usize, wanted: usize) -> (&Mapping, usize, Option<LastFilled<'_>>) {
+    /// Calls `copy` with the mapping and the offset in it of `wanted` bytes from `offset` of the slab on. What
+    /// the next batch of a rollout has too stays as it is until then.
+    fn with_source<T>(
+        &self,
+        offset: usize,
+        wanted: usize,
+        copy: impl FnOnce(&Mapping, usize) -> T,
+    ) -> T {
         let (mapping, start, bytes) = self.place();
         if offset.checked_add(wanted).is_none_or(|end| end > bytes) {
             outside(offset, wanted, bytes);
         }
-        let is_whole = self.0.places.is_none() && self.0.rollout.is_none();
-        let shared = if is_whole { None } else { self.check_places(offset..offset + wanted) };
-        (mapping, start + offset, shared)
+        if self.0.places.is_none() && self.0.rollout.is_none() {
+            return copy(mapping, start + offset); // apart: nothing is kept, and no guard is dropped
+        }
+        let _shared = self.check_places(offset..offset + wanted);
+        copy(mapping, start + offset)
     }
 
     #[inline(never)] // each read of a whole slab would be longer
@@ -288,7 +295,7 @@ impl Lease {
     }
 }
 
-/// Apart from [`Lease::source`], whose every use would store what the message shows.
+/// Apart from [`Lease::with_source`], whose every use would store what the message shows.
 #[cold]
 fn outside(offset: usize, wanted: usize, bytes: usize) -> ! {
     panic!("{wanted} bytes from {offset} on are not in a slab of {bytes} bytes")
