@@ -23,7 +23,7 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
     """
 
     render_mode: str | None
-    executor: Executor
+    executor: str
     _group: WorkerGroup
 
     def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@
 
 // `Text`, only in observations. A row is an array of `uint8`: the number of bytes as a native
 // `uint32`, then that many bytes of UTF-8, then zeros. Since minor version 1.
-#define TEXT 6
+#define CARTWHEEL_TEXT 6
 
 // `bool`, one byte: 0 or 1.
 #define CARTWHEEL_BOOL 0

@@ -135,6 +135,15 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     assert_eq!(rest[101..], ["1 -2.5", "1 -7", "0", "1 0.25", "0"]);
 }
 
+/// Any other name could be one of the author's, or of another header.
+#[test]
+fn every_name_that_c_defines_begins_with_cartwheel() {
+    let header = std::fs::read_to_string(include().join("cartwheel.h")).unwrap();
+    let defined: Vec<_> = header.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
+    assert!(defined.contains(&"CARTWHEEL_TEXT 6"), "{defined:?}");
+    assert!(defined.iter().all(|name| name.starts_with("CARTWHEEL_")), "{defined:?}");
+}
+
 /// Fields are appended to tables and never moved: a plugin that was built before has them there.
 #[test]
 #[cfg(target_pointer_width = "64")]

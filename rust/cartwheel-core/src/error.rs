@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Errors in the declarations, arguments or reports of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,11 +48,21 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
     literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
+/// Drops the payload of a caught panic, whose destructor may panic too. Then the second payload is dropped if
+/// it is text; otherwise it leaks, since its destructor may do the same.
+pub fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
+        && panic_message(&*second).is_none()
+    {
+        std::mem::forget(second);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::{catch_unwind, resume_unwind};
 
-    use super::panic_message;
+    use super::{drop_payload, panic_message};
 
     #[test]
     fn the_text_of_a_panic_is_its_literal_or_its_string_and_nothing_else() {
@@ -61,5 +72,19 @@ mod tests {
         assert_eq!(panic_message(&*literal), Some("a literal"));
         assert_eq!(panic_message(&*string), Some("row 3"));
         assert_eq!(panic_message(&*number), None);
+    }
+
+    /// Its destructor panics with another one.
+    struct Endless;
+
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            resume_unwind(Box::new(Self));
+        }
+    }
+
+    #[test]
+    fn a_payload_whose_destructor_panics_is_dropped_without_a_panic() {
+        drop_payload(Box::new(Endless));
     }
 }

@@ -6,7 +6,8 @@
 //! | [`AutoresetMode`], [`OnDone`] | when rows restart |
 //! | [`schedule`] | the division of rows among threads and processes |
 //! | [`Transition`] | the result of a step |
-//! | [`Error`], [`panic_message`] | what can be wrong with an environment; the text of its panic |
+//! | [`Error`] | what can be wrong with an environment |
+//! | [`panic_message`], [`drop_payload`] | the text of a caught panic; its end |
 //! | [`info`] | infos as a stream of bytes |
 //! | [`rng`] | NumPy's random numbers, bit for bit |
 //! | [`space`] | Gymnasium's spaces, with bounds |
@@ -25,6 +26,6 @@ mod transition;
 
 pub use autoreset::{AutoresetMode, OnDone};
 pub use dtype::DType;
-pub use error::{Error, panic_message};
+pub use error::{Error, drop_payload, panic_message};
 pub use leaf::Leaf;
 pub use transition::Transition;

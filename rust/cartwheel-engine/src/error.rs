@@ -83,7 +83,7 @@ pub enum Error {
         got: usize,
     },
     /// A call was begun while another one is pending.
-    #[error("a call to `{pending}` is pending")]
+    #[error("a call to `{pending}` is pending: wait for its result first")]
     AlreadyPending {
         /// The call that has not been waited for.
         pending: Call,

@@ -134,6 +134,7 @@
 //! | what | how |
 //! |---|---|
 //! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], [`Either`], a tuple; [`view!`] for a `Dict`: see [`View`] |
+//! | random numbers | [`Rng`]: NumPy's, bit for bit |
 //! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
 //! | infos | [`info!`], [`InfoValue`], [`List`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
@@ -182,9 +183,9 @@ pub mod testing;
 pub mod vector;
 
 pub use cartwheel_core::info::{Buffer, InfoWriter};
-pub use cartwheel_core::rng::Rng;
+pub use cartwheel_core::rng::{self, Rng};
 pub use cartwheel_core::space::{Bounds, Space, Spaces, TextSpace};
-pub use cartwheel_core::{DType, Error, Transition};
+pub use cartwheel_core::{DType, Error, Leaf, Transition};
 #[cfg(feature = "engine")]
 pub use cartwheel_kernels::returns;
 pub use env::{
@@ -201,12 +202,12 @@ pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorErr
 /// Names for the macros of this crate. No other code should use them.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::Leaf;
     pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read, name};
     pub use crate::options::{AsJson, NotJson, one_line, parse};
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;
-    pub use cartwheel_core::Leaf;
     pub use serde;
 
     #[cfg(feature = "python")]

@@ -257,7 +257,7 @@ impl Level for MultiRoom {
             [options.minNumRooms, options.maxNumRooms, options.maxRoomSize];
         require(fewest > 0, "minNumRooms", "positive", fewest)?;
         require((fewest..=64).contains(&most), "maxNumRooms", "from `minNumRooms` to 64", most)?;
-        require(largest >= 4, "maxRoomSize", "at least 4", largest)?;
+        require_size("maxRoomSize", largest, [4, 1000])?;
         let setup = Setup {
             width: options.width,
             height: options.height,

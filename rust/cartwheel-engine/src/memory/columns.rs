@@ -30,7 +30,7 @@ use crate::space::{ActionTag, BatchLayout, DType, Leaf};
 
 /// Room for the addresses of leaves and for the dtypes of actions, so that no task allocates.
 #[derive(Debug, Default)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     leaves: Vec<*mut c_void>,
     dtypes: Vec<u32>,
 }
@@ -40,7 +40,7 @@ unsafe impl Send for Addresses {}
 
 /// The observations of a task: one array for each leaf.
 #[derive(Debug)]
-pub struct LeafColumns<'a> {
+pub(crate) struct LeafColumns<'a> {
     addresses: &'a [*mut c_void],
     layout: BatchLayout<'a>,
     rows: usize,
@@ -56,7 +56,10 @@ impl SlabRows<'_> {
         reason = "a move of all addresses waits for the stores before it"
     )]
     #[inline(always)]
-    pub fn columns<'a>(&'a mut self, room: &'a mut Addresses) -> (LeafColumns<'a>, Outcomes<'a>) {
+    pub(crate) fn columns<'a>(
+        &'a mut self,
+        room: &'a mut Addresses,
+    ) -> (LeafColumns<'a>, Outcomes<'a>) {
         let (start, layout) = (self.start, self.layout());
         let first = self.mapping().at(start..start + layout.bytes());
         // SAFETY: the slab is inside the mapping, as was just checked; only this shard accesses its
@@ -110,7 +113,7 @@ pub(super) unsafe fn columns<'a>(
 
 impl LeafColumns<'_> {
     /// Number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
@@ -138,7 +141,7 @@ impl LeafColumns<'_> {
     /// # Panics
     ///
     /// When these are not rows of the task, or there is no such leaf.
-    pub fn bytes(&self, leaf: usize, rows: Range<usize>) -> &[u8] {
+    pub(crate) fn bytes(&self, leaf: usize, rows: Range<usize>) -> &[u8] {
         let (first, bytes) = self.place(leaf, rows);
         // SAFETY: inside the array of this leaf, which nothing else accesses (invariants 1 and 3).
         unsafe { std::slice::from_raw_parts(first, bytes) }
@@ -149,7 +152,7 @@ impl LeafColumns<'_> {
     /// # Panics
     ///
     /// As [`LeafColumns::bytes`].
-    pub fn bytes_mut(&mut self, leaf: usize, rows: Range<usize>) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self, leaf: usize, rows: Range<usize>) -> &mut [u8] {
         let (first, bytes) = self.place(leaf, rows);
         // SAFETY: inside the array of this leaf, which nothing else accesses (invariants 1 and 3), since
         // `self` is borrowed mutably.
@@ -183,9 +186,9 @@ impl LeafColumns<'_> {
         }
     }
 
-    /// Writes zeros to every leaf of a row.
+    /// Writes zeros to the observation of a row.
     pub(crate) fn zero(&mut self, row: usize) {
-        for leaf in 0..self.addresses.len() {
+        for leaf in 0..self.layout.num_leaves() {
             self.bytes_mut(leaf, row..row + 1).fill(0);
         }
     }
@@ -205,7 +208,7 @@ impl LeafColumns<'_> {
 
 /// The actions of a task: one array for each leaf, or none where no row steps.
 #[derive(Debug)]
-pub struct ActionColumns<'a> {
+pub(crate) struct ActionColumns<'a> {
     addresses: &'a [*mut c_void],
     /// The dtype of each leaf, as `cartwheel_abi` counts them.
     dtypes: &'a [u32],
@@ -222,7 +225,7 @@ impl ActionRows<'_> {
     ///
     /// [`Error::WrongActionDType`] when the caller stored another dtype. Integers of the calling
     /// language count as `int64`.
-    pub fn columns<'r>(
+    pub(crate) fn columns<'r>(
         &'r self,
         leaves: &[Leaf],
         floats: &[bool],
@@ -252,7 +255,8 @@ impl ActionRows<'_> {
 
 impl ActionColumns<'_> {
     /// No actions, of rows that do not step.
-    pub const NONE: Self = Self { addresses: &[], dtypes: &[], rows: None, hold: PhantomData };
+    pub(crate) const NONE: Self =
+        Self { addresses: &[], dtypes: &[], rows: None, hold: PhantomData };
 
     /// The address of the first row of each leaf; null where no row steps.
     pub(crate) fn addresses(&self) -> *const *const c_void {

@@ -16,9 +16,11 @@
 //!    worker has acknowledged the task, or every place of the batch is committed; leased → free when
 //!    the last [`Lease`] is dropped. A batch in parts has a lease for each part: its places are leased
 //!    when they are committed, while other places of the slab may still be filling, and a reader that has
-//!    the lease reads the places of its part only. Only the pool changes the phase, and a memory has one
-//!    pool in its life (invariant 9). A slab that a late or dead worker may still be filling is not
-//!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
+//!    the lease reads the places of its part only. A batch of a rollout has a lease while other batches of
+//!    the mapping are filled; what they share is read under a lock, and only until the next one is begun.
+//!    Only the pool changes the phase, and a memory has one pool in its life (invariant 9). A slab that a
+//!    late or dead worker may still be filling is not filled again: the pool is then waiting, broken or
+//!    closed, and acquires no slab.
 //! 4. **Rows.** While a slab is filling, each place is written by one shard alone. A task gives
 //!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets,
 //!    or where workers are processes the places themselves, are drawn once, and given places are
@@ -66,6 +68,7 @@ mod columns;
 pub mod forks;
 mod free_list;
 mod infos;
+mod lease;
 mod lease_count;
 mod mapping;
 mod memory_limit;
@@ -79,11 +82,12 @@ mod slab_pool;
 pub use crate::platform::process_id;
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
-pub use columns::{ActionColumns, Addresses, LeafColumns};
+pub(crate) use columns::{ActionColumns, Addresses, LeafColumns};
 #[cfg(all(loom, test))]
 pub(crate) use free_list::FreeList;
 pub(crate) use infos::InfoArea;
 pub use infos::InfosAt;
+pub use lease::{AddressLease, Lease};
 #[cfg(all(loom, test))]
 pub(crate) use lease_count::Leases;
 pub(crate) use mapping::{Backing, Mapping};
@@ -92,8 +96,8 @@ pub(crate) use plan::check;
 pub use plan::{MAX_ROWS, Plan};
 pub(crate) use rollout::RolloutMemory;
 pub use rollout::{MAX_STEPS, RolloutLease};
-pub use scratch::Scratch;
+pub(crate) use scratch::Scratch;
 pub use sharing::Sharing;
 pub(crate) use slab::SlabMemory;
 pub use slab::SlabRows;
-pub use slab_pool::{AddressLease, Lease, SlabPool};
+pub use slab_pool::SlabPool;

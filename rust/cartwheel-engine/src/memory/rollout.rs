@@ -12,16 +12,16 @@
 //! back, and the new one gets its number; workers map the new memory instead of the old. Every
 //! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
 //! and is not filled again before the whole rollout is free. Final observations are not recorded: all
-//! batches share one place for them, which is read before the next task begins. The first batch is the exception: a
-//! reset before the first step replaces it, if there is no lease left through which safe code could
-//! read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
+//! batches share one place for them, which is read before the next task begins to fill it. The first
+//! batch is the exception: a reset before the first step replaces it, if there is no lease left through
+//! which safe code could read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
 #![expect(unsafe_code, reason = "gives mapped memory away, see the invariants")]
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::forks::Moment;
 use super::mapping::{Backing, Mapping};
@@ -179,7 +179,12 @@ pub struct RolloutLease {
     recorded: AtomicBool,
     /// Number of leases on the first batch through which safe code may read it.
     reading_first: AtomicUsize,
+    /// The batch that is filled, or was filled last: what all batches share is its.
+    last_filled: RwLock<usize>,
 }
+
+/// Keeps what the batches of a rollout share as it is: the next one is not begun before this is dropped.
+pub(super) type LastFilled<'a> = RwLockReadGuard<'a, usize>;
 
 impl RolloutLease {
     pub(super) fn new(
@@ -188,7 +193,8 @@ impl RolloutLease {
     ) -> Self {
         let (taken, owner) = (Moment::now(), process_id());
         let (recorded, reading_first) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { index, memory, free, taken, owner, recorded, reading_first }
+        let last_filled = RwLock::new(0);
+        Self { index, memory, free, taken, owner, recorded, reading_first, last_filled }
     }
 
     /// Begins the only recording of this rollout. `free` are the free rollouts of the pool that
@@ -202,6 +208,26 @@ impl RolloutLease {
             return Err(Error::BadPlan("a rollout is recorded once: take a new one".to_owned()));
         }
         Ok(())
+    }
+
+    /// A task is about to fill a batch: waits for those that copy what it shares with the one before.
+    pub(super) fn begin_filling(&self, batch: usize) {
+        *self.last_filled.write().unwrap_or_else(PoisonError::into_inner) = batch;
+    }
+
+    /// Keeps what all batches share, which must be that of this one.
+    ///
+    /// # Panics
+    ///
+    /// When the next batch was begun, or is begun at this moment.
+    pub(super) fn keep_shared(&self, batch: usize) -> LastFilled<'_> {
+        let last_filled = self.last_filled.try_read().ok().filter(|last| **last == batch);
+        last_filled.unwrap_or_else(|| {
+            panic!(
+                "final observations and phases of batch {batch} were overwritten: copy them before the \
+                 next step"
+            )
+        })
     }
 
     /// A lease on a batch begins.

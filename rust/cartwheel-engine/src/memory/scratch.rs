@@ -15,7 +15,7 @@ use crate::space::{LEAF_ALIGN, Layout, Leaf};
 
 /// Memory for rows, with their outcomes.
 #[derive(Debug)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     layout: Layout,
     lines: Vec<Line>,
     room: Addresses,
@@ -31,7 +31,7 @@ impl Scratch {
     /// # Errors
     ///
     /// [`Error::BadPlan`] when they do not fit into the address space.
-    pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, Error> {
+    pub(crate) fn new(leaves: &[Leaf], rows: usize) -> Result<Self, Error> {
         Self::with_finals(leaves, rows, false)
     }
 
@@ -40,14 +40,14 @@ impl Scratch {
     /// # Errors
     ///
     /// As [`Scratch::new`].
-    pub fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, Error> {
+    pub(crate) fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, Error> {
         let layout = Layout::with_finals(leaves, rows, finals, 1)?;
         let lines = vec![Line([0; LEAF_ALIGN]); layout.bytes() / LEAF_ALIGN];
         Ok(Self { layout, lines, room: Addresses::default() })
     }
 
     /// Number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.layout.rows()
     }
 
@@ -56,7 +56,7 @@ impl Scratch {
     /// # Panics
     ///
     /// When there are no such rows.
-    pub fn columns(&mut self, rows: Range<usize>) -> (LeafColumns<'_>, Outcomes<'_>) {
+    pub(crate) fn columns(&mut self, rows: Range<usize>) -> (LeafColumns<'_>, Outcomes<'_>) {
         let Self { layout, lines, room } = self;
         let first = NonNull::from(lines.as_mut_slice()).cast::<u8>();
         // SAFETY: the memory was made for the layout, and the result borrows it mutably

@@ -196,10 +196,13 @@ impl SlabRows<'_> {
 
     /// Marks every row as failed: zeros, no reward, no flags.
     pub(crate) fn write_failed(&mut self) {
-        let leaves = self.layout().num_arrays();
+        let leaves = self.layout().num_leaves();
         let no_reward = vec![0.0; self.layout().reward_bytes() / size_of::<f64>()];
         for row in self.rows() {
             (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
+            if self.has_finals() {
+                self.write_final(row, None);
+            }
             self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
             self.write_rewards(row, &no_reward);
         }

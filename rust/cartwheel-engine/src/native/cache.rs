@@ -27,7 +27,7 @@ impl ResetCache {
     ///
     /// # Errors
     ///
-    /// [`Error::BadState`] when there is no state, or for bytes that [`CachedState::read`] refuses.
+    /// [`Error::BadState`] when there is no state, and for bytes that are none or are of another kind.
     pub fn new<'a>(
         kind: &EnvKind,
         key: u64,
@@ -49,7 +49,7 @@ impl ResetCache {
 
 /// The state of a row after its reset, and the info of the reset.
 #[derive(Debug)]
-pub struct CachedState {
+pub(super) struct CachedState {
     pub(super) env: Vec<u8>,
     pub(super) info: Option<(RecordKind, Vec<u8>)>,
 }
@@ -75,7 +75,7 @@ impl CachedState {
     /// # Errors
     ///
     /// [`Error::BadState`] as for [`RowState::read`].
-    pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
+    fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad =
             || Error::BadState("this is not a cached state, or it was cut or changed".to_owned());
         let whole = |end: &usize| bytes[*end..] == hash(&bytes[..*end]).to_le_bytes();

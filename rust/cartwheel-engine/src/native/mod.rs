@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`RowState`] | the saved state of a row |
-//! | [`ResetCache`], [`CachedState`], [`Draw`] | initial states that resets load, and which ones |
+//! | [`ResetCache`], [`Draw`] | initial states that resets load, and which ones |
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`ExternalRewards`], [`ExternalInfo`] | rewards, flags and infos of rows that the owner computes |
@@ -32,7 +32,7 @@ mod shown;
 mod state;
 mod stream;
 
-pub use cache::{CachedState, Draw, ResetCache};
+pub use cache::{Draw, ResetCache};
 pub use mailbox::{
     Answer, Beginning, BegunRow, ExternalInfo, ExternalRewards, Fault, Mailbox, Request,
     RowOptions, RowReset, TerminalState,

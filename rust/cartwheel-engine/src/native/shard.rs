@@ -35,7 +35,7 @@ impl NativeShard {
     ///
     /// # Errors
     ///
-    /// [`cartwheel_core::Error::BadOptions`], or [`cartwheel_core::Error::NoEntropy`].
+    /// [`cartwheel_core::Error::BadOptions`] with the plugin's text, or [`cartwheel_core::Error::NoEntropy`].
     pub fn new(
         kind: &Arc<EnvKind>,
         rows: usize,
@@ -208,6 +208,7 @@ impl NativeShard {
                     (cartwheel_core::Transition::RESET, crate::PhaseTag::Failed);
                 place.outcomes.write(at, &transition, phase);
             }
+            place.leaves.keep_finals();
         }
         self.prepared.keep(memory, queued.rows.clone());
         if let Some(start) = start {

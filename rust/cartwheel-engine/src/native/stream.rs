@@ -51,7 +51,7 @@ pub struct Stream {
 ///
 /// # Errors
 ///
-/// [`Error::Os`] when the system has no entropy.
+/// [`cartwheel_core::Error::NoEntropy`].
 pub(super) fn unforeseen(rows: usize) -> Result<(Vec<Rng>, Vec<Seed>), Error> {
     let seeds = (0..rows).map(|_| entropy()).collect::<Result<Vec<_>, _>>()?;
     let rngs = seeds.iter().map(|&seed| Rng::from_wide_seed(seed)).collect();

@@ -246,6 +246,10 @@ impl EnvRows {
     pub(crate) fn parameter(&mut self, row: usize, number: usize) -> Result<Vec<u8>, String> {
         let get = self.kind.table().functions.parameter_get;
         let get = get.ok_or("the environment tells no parameter")?;
+        let names = self.kind.parameters();
+        if number >= names.len() {
+            return Err(format!("there is no parameter {number} of {names:?}"));
+        }
         let mut value = Bytes::new();
         let lent = value.lend(|value| {
             // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
@@ -311,6 +315,10 @@ impl EnvRows {
     pub(crate) fn render(&mut self, row: usize, mode: usize) -> Result<RenderFrame, String> {
         let render = self.kind.table().functions.row_render;
         let render = render.ok_or("the environment draws nothing")?;
+        let modes = self.kind.render_modes();
+        let is_pixels = modes.get(mode).map(|mode| mode == PIXELS);
+        let is_pixels =
+            is_pixels.ok_or_else(|| format!("there is no render mode {mode} of {modes:?}"))?;
         let mut bytes = Bytes::new();
         let mut frame = abi::Frame {
             struct_size: size_of::<abi::Frame>(),
@@ -326,7 +334,7 @@ impl EnvRows {
         });
         lent.and_then(|drawn| drawn)?;
         let abi::Frame { height, width, .. } = frame;
-        if self.kind.render_modes()[mode] != PIXELS {
+        if !is_pixels {
             return Ok(RenderFrame::Text(bytes.text()));
         }
         let bytes = Vec::from(bytes);

@@ -23,8 +23,8 @@
 //!    differs only while no row that steps is in flight, and erases the tags of rows whose actions
 //!    it did not store (memory 5).
 //! 3. **Leases** on slabs that are being filled stay in the pool, unread, and are handed out when
-//!    every worker has acknowledged the task, or every place of the batch is filled (memory 3). Only
-//!    of a dead worker, whose places are not written any more, is a committed place read before that.
+//!    every worker has acknowledged the task, or every place of the batch is filled (memory 3). Before
+//!    that, only places that are committed are read: these are not written any more.
 //! 4. **Infos** are loaded while the pool is open and no task is pending, those of a row while it is
 //!    not in flight (memory 6).
 //! 5. **Private copies.** A pool that closes makes its memory private after its worker processes have
@@ -56,6 +56,7 @@ use cartwheel_core::schedule::usable_cpus;
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, SlabPool};
+use crate::platform::process_id;
 use crate::protocol::{Memory, PoolToken};
 use crate::transition::PhaseTag;
 use crate::wake::SpinPolicy;
@@ -150,12 +151,9 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::BadPlan`] when the workers do not match the memory's shards.
-    pub fn new(token: PoolToken, mut workers: Workers, policy: Policy) -> Result<Self, Error> {
+    pub fn new(token: PoolToken, workers: Workers, policy: Policy) -> Result<Self, Error> {
         let PoolToken { memory } = token;
-        if let Err(error) = workers.check(&memory) {
-            workers.dismiss();
-            return Err(error);
-        }
+        workers.check(&memory)?;
         let shards = memory.plan().shards.len();
         let interrupted = Interrupted::absent(&workers);
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
@@ -189,7 +187,7 @@ impl Pool {
             broken: None,
             interrupted,
             closed: false,
-            owner: std::process::id(),
+            owner: process_id(),
         })
     }
 

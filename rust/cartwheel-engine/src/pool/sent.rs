@@ -16,11 +16,11 @@ use std::time::Duration;
 use super::in_flight::RecvOrder;
 use super::sending::{Sending, runs};
 use super::waiting::Awaited;
-use super::{Pool, Received, ReceivedRows, Workers};
+use super::{Pool, Received, ReceivedRows, Waker, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::protocol::QueuedRows;
-use crate::wake::{Futex, Op, TaskWord, doorbell_disarm};
+use crate::wake::{Op, TaskWord, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 impl Pool {
@@ -203,10 +203,6 @@ impl Pool {
     /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the
     /// batch can be received later. After [`Error::WorkerDied`] the pool can only be closed, unless
     /// it [can be resumed](Pool::can_resume); after [`Error::Corrupt`] it can only be closed.
-    ///
-    /// # Panics
-    ///
-    /// Never: a batch has fewer than 2^32 rows.
     pub fn receive_some(
         &mut self,
         min: usize,
@@ -221,41 +217,10 @@ impl Pool {
         let (batch, first) = (self.sent.batch, self.sent.taken);
         let max = max.min(self.sent.count).min(self.batch_size() - first);
         let end = first + min.min(max);
-        let wanted = u32::try_from(end).expect("a batch has fewer than 2^32 rows");
-        let control = &self.memory.control;
-        let batches = control.batches();
-        // A calling thread that steps all rows counts them in turn, and nothing wakes it.
-        let is_alone = matches!(self.workers, Workers::Inline(..));
-        if !is_alone {
-            doorbell_disarm(&Futex::new(&control.header().doorbell, self.memory.scope()));
-            batches.want(batch, wanted);
-        }
         let limit = timeout.map(Limit::new);
-        // Whether the calling thread, which has itself stepped `taken` rows, should stop. It steps as
-        // many as it may hand out: if it stopped at the least, rows that take next to no time would
-        // come back one by one. However short the limit is, it steps some rows: polling with a zero
-        // timeout eventually finishes.
-        let all = Awaited::Rows { batch, first, end: first + max };
-        let has_all = || {
-            if is_alone { batches.counted(batch) >= first + max } else { all.is_counted(control) }
-        };
-        let enough =
-            |taken: usize| has_all() || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over));
-        match &mut self.workers {
-            Workers::Inline(worker, own) => {
-                let mut taken = 0;
-                while !enough(taken) {
-                    match perform_sent(worker, own.as_mut()) {
-                        0 => break,
-                        rows => taken += rows,
-                    }
-                }
-            }
-            Workers::ThreadPool(thread_pool) if !enough(0) => thread_pool.help_sent(enough),
-            Workers::ThreadPool(_) | Workers::Threads | Workers::Processes(_) => {}
-        }
-        let steps = matches!(self.workers, Workers::Inline(..) | Workers::ThreadPool(_));
-        let stepped = if steps { batches.committed(batch, first..first + max) } else { 0 };
+        self.want(end);
+        let is_over = |_: &Waker| limit.as_ref().is_some_and(Limit::is_over);
+        let stepped = self.step_sent(first..first + max, is_over);
         if stepped >= end - first && stepped > 0 {
             return self.hand_out(stepped); // without the wait, which looks at each place again
         }
@@ -263,9 +228,52 @@ impl Pool {
         self.hand_out(self.memory.control.batches().committed(batch, first..first + max))
     }
 
+    /// Requests a ring when the next batch is filled up to place `end`.
+    fn want(&self, end: usize) {
+        // A calling thread that steps all rows counts them in turn, and nothing wakes it.
+        if !matches!(self.workers, Workers::Inline(..)) {
+            doorbell_disarm(&self.memory.doorbell());
+            let wanted = u32::try_from(end).expect("a batch has fewer than 2^32 rows");
+            self.memory.control.batches().want(self.sent.batch, wanted);
+        }
+    }
+
+    /// Where the calling thread steps rows too, steps rows that were sent until these places of the next batch
+    /// are filled, or it `is_over`. Returns how many of the places are filled, from the first one on; 0 where
+    /// only other threads or processes step.
+    ///
+    /// It steps as many as may be handed out: if it stopped at the least, rows that take next to no time would
+    /// come back one by one. However soon it is over, it steps some rows: polling with a zero timeout
+    /// eventually finishes.
+    fn step_sent(&mut self, places: Range<usize>, is_over: impl Fn(&Waker) -> bool) -> usize {
+        let (control, waker, batch) = (&self.memory.control, &*self.waker, self.sent.batch);
+        let batches = control.batches();
+        match &mut self.workers {
+            Workers::Inline(worker, own) => {
+                let mut taken = 0;
+                while batches.counted(batch) < places.end && !(taken > 0 && is_over(waker)) {
+                    match perform_sent(worker, own.as_mut()) {
+                        0 => break,
+                        rows => taken += rows,
+                    }
+                }
+            }
+            Workers::ThreadPool(thread_pool) => {
+                let all = Awaited::Rows { batch, first: places.start, end: places.end };
+                let enough = |taken| all.is_counted(control) || (taken > 0 && is_over(waker));
+                if !enough(0) {
+                    thread_pool.help_sent(enough);
+                }
+            }
+            Workers::Threads | Workers::Processes(_) => return 0,
+        }
+        batches.committed(batch, places)
+    }
+
     /// Waits for a row, for another thread that [wakes](Pool::waker) the pool, or until `timeout`, and
     /// hands out the rows that are done then; `None` if there are none. Unlike [`Pool::receive_some`],
     /// it may be called while nothing is in flight. Wake-ups that came before it returned are used up.
+    /// Where the calling thread steps rows too, it first steps what was sent, until it is woken.
     ///
     /// `interrupted` as in [`Pool::finish`].
     ///
@@ -275,10 +283,6 @@ impl Pool {
     /// [`OnDeath::Defer`](super::OnDeath::Defer), [`Error::WorkerDied`] is reported once, and the rows of
     /// the worker are in flight until it is replaced. Places that it had claimed, and those after them,
     /// are handed out then.
-    ///
-    /// # Panics
-    ///
-    /// Never: a batch has fewer than 2^32 rows.
     pub fn receive_ready(
         &mut self,
         timeout: Option<Duration>,
@@ -286,22 +290,24 @@ impl Pool {
     ) -> Result<Option<Received>, Error> {
         self.check_usable()?;
         let (batch, place, any) = (self.sent.batch, self.sent.taken, self.sent.any());
-        let control = &self.memory.control;
-        doorbell_disarm(&Futex::new(&control.header().doorbell, self.memory.scope()));
+        let end = place + self.sent.count.min(self.batch_size() - place);
+        let limit = timeout.map(Limit::new);
         let awaited = if any {
-            let wanted = u32::try_from(place + 1).expect("a batch has fewer than 2^32 rows");
-            control.batches().want(batch, wanted);
+            self.want(place + 1);
+            let is_over =
+                |waker: &Waker| waker.has_woken() || limit.as_ref().is_some_and(Limit::is_over);
+            self.step_sent(place..end, is_over);
             Awaited::Row { batch, place }
         } else {
+            doorbell_disarm(&self.memory.doorbell());
             Awaited::Wake
         };
-        let waited = self.wait(awaited, timeout.map(Limit::new), interrupted);
+        let waited = self.wait(awaited, limit, interrupted);
         self.waker.take();
         match waited {
             Ok(()) | Err(Error::Timeout { .. }) => {}
             Err(error) => return Err(error),
         }
-        let end = place + self.sent.count.min(self.batch_size() - place);
         let batches = self.memory.control.batches();
         let count = if any { batches.committed(batch, place..end) } else { 0 };
         if count == 0 { Ok(None) } else { self.hand_out(count).map(Some) }

@@ -10,7 +10,7 @@ use super::{Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{InfosAt, Lease};
-use crate::wake::{Futex, Op, TaskWord, doorbell_disarm};
+use crate::wake::{Op, TaskWord, doorbell_disarm};
 use crate::worker::{Limit, Report, flush, perform};
 
 /// The call that has begun and not finished.
@@ -78,10 +78,10 @@ impl Pool {
             return Ok(());
         }
         self.end_time_between_calls();
-        let header = self.memory.control.header();
-        doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
+        doorbell_disarm(&self.memory.doorbell());
         #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
-        header.remaining.begin(task_word.task, shards as u32); // published by the words
+        let workers = shards as u32;
+        self.memory.control.header().remaining.begin(task_word.task, workers); // published by the words
         if let Workers::ThreadPool(thread_pool) = &mut self.workers {
             thread_pool.begin(task_word);
             return Ok(());

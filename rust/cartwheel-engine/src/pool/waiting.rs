@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 use super::{OnDeath, Pool, Workers};
 use crate::error::Error;
 use crate::memory::Lease;
+use crate::platform::process_id;
 use crate::protocol::Control;
-use crate::wake::{Futex, Op, Parked, TaskWord, doorbell_disarm, park};
+use crate::wake::{Op, Parked, TaskWord, doorbell_disarm, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -202,7 +203,7 @@ impl Pool {
         let began = Instant::now();
         let mut slice = Slice::first(began);
         loop {
-            let doorbell = Futex::new(&control.header().doorbell, self.memory.scope());
+            let doorbell = self.memory.doorbell();
             let left = slice.left(Instant::now());
             if park(&doorbell, limit.map_or(left, |limit| limit.left().min(left))) == Parked::Ready
             {
@@ -315,7 +316,7 @@ impl Pool {
     /// Idempotent, bounded, and never an error. Returns the workers that did not end by themselves;
     /// a thread among them continues until its environment returns, and keeps its memory.
     pub fn close(&mut self, grace: Duration) -> Vec<usize> {
-        if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
+        if std::mem::replace(&mut self.closed, true) || self.owner != process_id() {
             return Vec::new();
         }
         drop(self.parked.take().map(Lease::unpark));
@@ -345,7 +346,7 @@ impl Pool {
             }
             return late;
         }
-        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());
+        let doorbell = self.memory.doorbell();
         loop {
             let late: Vec<_> = waiting(&self.memory.control, task_word.task).collect();
             if late.is_empty() || limit.is_over() {

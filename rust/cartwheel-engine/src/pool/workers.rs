@@ -1,11 +1,8 @@
 //! The workers that step the rows of a pool, and their number.
 
-use std::time::Duration;
-
 use crate::error::Error;
 use crate::protocol::{Memory, WorkerToken};
-use crate::wake::TaskWord;
-use crate::worker::{ProcessHandle, Shard, ThreadPool, close};
+use crate::worker::{ProcessHandle, Shard, ThreadPool};
 
 /// The workers that step the rows of a pool.
 #[derive(Debug)]
@@ -36,17 +33,6 @@ impl Workers {
                 "a thread pool steps the memory that it was made for".to_owned(),
             )),
             Self::Threads | Self::Processes(_) | Self::ThreadPool(_) => Ok(()),
-        }
-    }
-
-    /// Ends workers that no pool will use: a thread pool's threads would wait for tasks forever.
-    pub(super) fn dismiss(&mut self) {
-        match self {
-            Self::Inline(_, own) => close(own.as_mut()),
-            Self::ThreadPool(thread_pool) => {
-                drop(thread_pool.close(TaskWord::next(0), Duration::ZERO));
-            }
-            Self::Threads | Self::Processes(_) => {}
         }
     }
 

@@ -141,6 +141,11 @@ impl Memory {
         Sleeper::new(worker, word, Futex::new(control.event_count(worker), scope))
     }
 
+    /// The doorbell, on which the pool waits.
+    pub(crate) fn doorbell(&self) -> Futex<'_> {
+        Futex::new(&self.control.header().doorbell, self.scope)
+    }
+
     /// Hands `task_word` to these workers, in the order of their numbers, and wakes those that sleep.
     pub(crate) fn publish(&self, workers: impl IntoIterator<Item = usize>, task_word: TaskWord) {
         publish_all(workers.into_iter().map(|worker| self.sleeper(worker)), task_word);

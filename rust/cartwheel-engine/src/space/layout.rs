@@ -286,20 +286,26 @@ impl<'a> BatchLayout<'a> {
         layout
     }
 
-    /// Whether these bytes of a slab are places `places` of one array, or some of them.
-    pub(crate) fn are_of(self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
-        let leaves = 0..self.num_arrays();
+    /// Whether these bytes are of places `places` of an array that each batch of a rollout has for itself:
+    /// observations, rewards, terminations or truncations.
+    pub(crate) fn are_kept(self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
+        let leaves = 0..self.num_leaves();
         let leaves = leaves.map(|leaf| (self.leaf_offset(leaf), self.row_bytes(leaf)));
-        let flags = [self.terminations_offset(), self.truncations_offset(), self.phases_offset()];
-        let flags = flags.into_iter().chain(self.ended_offset()).map(|start| (start, 1));
+        let flags = [self.terminations_offset(), self.truncations_offset()].map(|start| (start, 1));
+        let rewards = (self.rewards_offset(), self.reward_bytes());
+        are_of_one(leaves.chain(flags).chain([rewards]), bytes, places)
+    }
+
+    /// Likewise, of an array that all batches of a rollout share: final observations and their flags, phases,
+    /// and what rows that were sent announce.
+    pub(crate) fn are_shared(self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
+        let finals = self.num_leaves()..self.num_arrays();
+        let finals = finals.map(|leaf| (self.leaf_offset(leaf), self.row_bytes(leaf)));
+        let flags = self.ended_offset().into_iter().chain([self.phases_offset()]);
+        let flags = flags.map(|start| (start, 1));
         let numbers = [self.row_numbers_offset(), self.info_lengths_offset()];
         let numbers = numbers.map(|start| (start, size_of::<u32>()));
-        let rewards = (self.rewards_offset(), self.reward_bytes());
-        let mut arrays = leaves.chain(flags).chain(numbers).chain([rewards]);
-        arrays.any(|(start, row_bytes)| {
-            let own = start + places.start * row_bytes..start + places.end * row_bytes;
-            own.start <= bytes.start && bytes.end <= own.end
-        })
+        are_of_one(finals.chain(flags).chain(numbers), bytes, places)
     }
 
     /// Rows of a batch.
@@ -402,4 +408,17 @@ impl<'a> BatchLayout<'a> {
     pub fn info_lengths_offset(self) -> usize {
         self.first.info_lengths
     }
+}
+
+/// Whether these bytes are of places `places` of one of these arrays, each with its offset and the bytes of a
+/// row.
+fn are_of_one(
+    mut arrays: impl Iterator<Item = (usize, usize)>,
+    bytes: &Range<usize>,
+    places: &Range<usize>,
+) -> bool {
+    arrays.any(|(start, row_bytes)| {
+        let own = start + places.start * row_bytes..start + places.end * row_bytes;
+        own.start <= bytes.start && bytes.end <= own.end
+    })
 }

@@ -21,7 +21,7 @@ const WAITS: u32 = 1 << 31;
 /// shortest time.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
-pub struct Caller(AtomicU32);
+pub(crate) struct Caller(AtomicU32);
 
 impl Caller {
     /// Whether the caller waits for workers.

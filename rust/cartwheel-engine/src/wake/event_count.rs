@@ -13,11 +13,11 @@ use super::word::{EventCount, Word};
 use crate::sync::Ordering;
 
 /// Most workers that share an event count: a futex knows 32 bits.
-pub const SLEEPERS: usize = u32::BITS as usize;
+pub(crate) const SLEEPERS: usize = u32::BITS as usize;
 
 /// A worker's word, with its place at the event count that it shares.
 #[derive(Debug, Clone, Copy)]
-pub struct Sleeper<W, A> {
+pub(crate) struct Sleeper<W, A> {
     word: W,
     event_count: A,
     worker: usize,
@@ -26,7 +26,7 @@ pub struct Sleeper<W, A> {
 impl<W: Word, A: EventCount> Sleeper<W, A> {
     /// Worker `worker`, whose task words come to `word`. The first [`SLEEPERS`] workers have one
     /// `event_count`, the next ones have the next.
-    pub fn new(worker: usize, word: W, event_count: A) -> Self {
+    pub(crate) fn new(worker: usize, word: W, event_count: A) -> Self {
         Self { word, event_count, worker }
     }
 
@@ -69,7 +69,7 @@ impl<W: Word, A: EventCount> Word for Sleeper<W, A> {
 
 /// Hands `task_word` to all these workers, in the order of their numbers, and wakes those that sleep: all
 /// that share an event count by one system call, after the last of them has got the task word.
-pub fn publish_all<W: Word, A: EventCount>(
+pub(crate) fn publish_all<W: Word, A: EventCount>(
     workers: impl IntoIterator<Item = Sleeper<W, A>>,
     task_word: TaskWord,
 ) {

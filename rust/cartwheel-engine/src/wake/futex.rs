@@ -9,14 +9,14 @@ use crate::platform::{self, Scope};
 
 /// A word in memory and the scope in which it is waited on: a futex, where the system has one.
 #[derive(Debug, Clone, Copy)]
-pub struct Futex<'a> {
+pub(crate) struct Futex<'a> {
     word: &'a AtomicU32,
     scope: Scope,
 }
 
 impl<'a> Futex<'a> {
     /// `word`, on which threads of this process or also other processes wait.
-    pub fn new(word: &'a AtomicU32, scope: Scope) -> Self {
+    pub(crate) fn new(word: &'a AtomicU32, scope: Scope) -> Self {
         Self { word, scope }
     }
 }

@@ -12,11 +12,11 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// that task.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Latch(AtomicU64);
+pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
     /// Counts the workers of a task from now on. The task words publish it.
-    pub fn begin(&self, task: u32, workers: u32) {
+    pub(crate) fn begin(&self, task: u32, workers: u32) {
         // An exchange, as the counts are, so it comes after the counts of the task before.
         self.0.swap(pack(task, workers), Ordering::Relaxed);
     }

@@ -15,19 +15,18 @@ mod task_word;
 mod word;
 
 pub(crate) use backoff::Backoff;
-pub use caller::Caller;
-pub use event_count::{SLEEPERS, Sleeper, publish_all};
-pub use futex::Futex;
-pub use latch::Latch;
-pub(crate) use latch::{acknowledge, acknowledge_uncounted, count};
+pub(crate) use caller::Caller;
+pub(crate) use event_count::{SLEEPERS, Sleeper, publish_all};
+pub(crate) use futex::Futex;
+pub(crate) use latch::{Latch, acknowledge, acknowledge_uncounted, count};
 #[cfg(all(loom, test))]
 pub(crate) use model::{ModelWord, every_death, every_interleaving};
-pub(crate) use parker::IDLE;
-pub use parker::{
-    PARKED, Parked, WakeRequest, doorbell_disarm, is_closing, park, publish, ring, take,
+pub(crate) use parker::{
+    IDLE, PARKED, Parked, WakeRequest, doorbell_disarm, is_closing, park, publish, ring, take,
 };
-pub use spin_policy::SpinPolicy;
-pub use task_word::{Op, TaskWord};
-pub use word::{EventCount, Word};
+pub(crate) use spin_policy::SpinPolicy;
+pub use task_word::Op;
+pub(crate) use task_word::TaskWord;
+pub(crate) use word::Word;
 
 pub use crate::platform::Scope;

@@ -38,7 +38,7 @@ const POLLS_PER_CLOCK_READ: u32 = 64;
 
 /// The polling of one waiter.
 #[derive(Debug)]
-pub struct SpinPolicy {
+pub(crate) struct SpinPolicy {
     /// Every thread has a processor: poll without yielding first.
     has_processors: bool,
     /// The longest polling for busy workers.
@@ -50,7 +50,7 @@ pub struct SpinPolicy {
 
 impl SpinPolicy {
     /// For a waiter among `parties` (working threads, and the pool's thread) on `cpus` processors.
-    pub fn new(parties: usize, cpus: usize, enabled: bool) -> Self {
+    pub(crate) fn new(parties: usize, cpus: usize, enabled: bool) -> Self {
         let has_processors = parties <= cpus;
         // The pool's thread waits while workers work, so it needs no processor of its own.
         let max_spin = if parties <= cpus + 1 { MAX_SPIN } else { OVERSUBSCRIBED_SPIN_LIMIT };
@@ -60,7 +60,11 @@ impl SpinPolicy {
     /// Polls until `ready` returns `true` or the policy ends it; returns whether it was ready.
     ///
     /// A worker passes the `caller`, which may be between two calls; the caller itself waits for workers.
-    pub fn wait(&mut self, caller: Option<&Caller>, mut ready: impl FnMut() -> bool) -> bool {
+    pub(crate) fn wait(
+        &mut self,
+        caller: Option<&Caller>,
+        mut ready: impl FnMut() -> bool,
+    ) -> bool {
         if ready() {
             return true;
         }

@@ -25,24 +25,24 @@ pub enum Op {
 /// Numbers start at 1, increase by one with each task and wrap around, leaving out 0. They make an
 /// acknowledgement of an earlier task recognizable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskWord {
+pub(crate) struct TaskWord {
     /// The operation.
-    pub op: Op,
+    pub(crate) op: Op,
     /// Number of the task, `1 ..= TaskWord::LAST`.
-    pub task: u32,
+    pub(crate) task: u32,
 }
 
 impl TaskWord {
     /// Take the rows that were sent. Every send has the same task word, since it is not acknowledged:
     /// a number of its own would use up the numbers of tasks, and after 2^29 sends the next task
     /// would be taken for the last one.
-    pub const TAKE: Self = Self { op: Op::Take, task: 1 };
+    pub(crate) const TAKE: Self = Self { op: Op::Take, task: 1 };
 
     /// The largest task number.
-    pub const LAST: u32 = u32::MAX >> OP_BITS;
+    pub(crate) const LAST: u32 = u32::MAX >> OP_BITS;
 
     /// The number after `task`.
-    pub fn next(task: u32) -> u32 {
+    pub(crate) fn next(task: u32) -> u32 {
         if task >= Self::LAST { 1 } else { task + 1 }
     }
 

@@ -9,7 +9,7 @@ use crate::sync::Ordering;
 ///
 /// Every operation is on a single location, so orders weaker than sequential consistency are
 /// enough: loads acquire, exchanges acquire and release.
-pub trait Word {
+pub(crate) trait Word {
     /// Loads with `Acquire`.
     fn load(&self) -> u32;
 
@@ -32,7 +32,7 @@ pub trait Word {
 
 /// A word on which several sleep, each with a bit. Implemented by [`Futex`](super::Futex), and by a
 /// model in the loom tests.
-pub trait EventCount: Copy {
+pub(crate) trait EventCount: Copy {
     /// Loads the number of wake-ups.
     fn load(self, order: Ordering) -> u32;
 

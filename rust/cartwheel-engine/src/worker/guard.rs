@@ -7,15 +7,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use cartwheel_core::panic_message;
+use cartwheel_core::{drop_payload, panic_message};
 
 use super::{Report, Shard, Task};
 use crate::wake::Op;
 
 /// Calls `run`; returns the message of the panic if it panicked.
 pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run))
-        .map_err(|panic| panic_message(&*panic).unwrap_or("a panic without a message").to_owned())
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+        let text = panic_message(&*payload).unwrap_or("a panic without a message").to_owned();
+        drop_payload(payload);
+        text
+    })
 }
 
 /// Carries out a task on the rows of a shard, unless its preparation panicked.

@@ -27,14 +27,19 @@ impl OwnThread {
         Ok(Self { handle, owner: process_id() })
     }
 
+    /// Whether this process started it.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.owner == process_id()
+    }
+
     /// Whether it has ended.
-    pub fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits for its end; returns at once in a forked child.
     pub fn join(mut self) {
-        if self.owner == process_id()
+        if self.is_of_this_process()
             && let Some(handle) = self.handle.take()
         {
             let _ = handle.join(); // a panic was reported by the thread
@@ -44,7 +49,7 @@ impl OwnThread {
 
 impl Drop for OwnThread {
     fn drop(&mut self) {
-        if self.owner != process_id() {
+        if !self.is_of_this_process() {
             std::mem::forget(self.handle.take());
         }
     }

@@ -34,7 +34,7 @@ impl ProcessHandle {
     }
 
     /// Whether there was ever such a process.
-    pub fn was_started(&self) -> bool {
+    pub(crate) fn was_started(&self) -> bool {
         self.process.is_some()
     }
 
@@ -44,7 +44,7 @@ impl ProcessHandle {
     }
 
     /// Whether the process has not ended.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         !self.wait(Duration::ZERO)
     }
 

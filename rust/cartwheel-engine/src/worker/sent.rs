@@ -9,7 +9,7 @@ use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{ActionRows, InfosAt};
 use crate::protocol::{Counters, Delivery, Filling, Memory, Places, QueuedRows, WorkerToken};
-use crate::wake::{Futex, Op};
+use crate::wake::Op;
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
 /// was none.
@@ -17,7 +17,7 @@ pub(crate) fn perform_sent(token: &mut WorkerToken, shard: &mut dyn Shard) -> us
     let (memory, worker) = (token.memory(), token.worker());
     let control = &memory.control;
     let (queue, batches) = (control.queue(worker), control.batches());
-    let doorbell = Futex::new(&control.header().doorbell, memory.scope());
+    let doorbell = memory.doorbell();
     let max = shard.batch_of_sent();
     let mut rows = SentRows {
         memory,

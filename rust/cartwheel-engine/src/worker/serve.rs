@@ -10,8 +10,7 @@ use super::{Shard, guard, perform, perform_sent};
 use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
 use crate::wake::{
-    Caller, Futex, Op, Parked, SpinPolicy, TaskWord, Word, acknowledge, is_closing, park, ring,
-    take,
+    Caller, Op, Parked, SpinPolicy, TaskWord, Word, acknowledge, is_closing, park, ring, take,
 };
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
@@ -59,10 +58,9 @@ fn looks_for_home(slept: bool, tasks_since_look: &mut u32) -> bool {
 /// `spin` allows polling for the next task before sleeping.
 pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let memory = token.memory().clone();
-    let scope = memory.scope();
     let (slot, header) = (memory.control.slot(token.worker()), memory.control.header());
     let word = memory.sleeper(token.worker());
-    let doorbell = Futex::new(&header.doorbell, scope);
+    let doorbell = memory.doorbell();
     let workers = memory.control.workers();
     let cpus = usable_cpus();
     let mut spin_policy = SpinPolicy::new(workers + 1, cpus, spin);

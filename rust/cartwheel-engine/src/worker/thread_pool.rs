@@ -45,8 +45,6 @@ use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
 use crate::wake::{Backoff, Op, PARKED, SLEEPERS, TaskWord, Word, publish, publish_all};
 
-/// Time that threads have to end which were started in vain.
-const LAST_GRACE: Duration = Duration::from_secs(1);
 /// Longest time that the caller polls for an answer while it measures.
 const LONGEST_POLL: Duration = Duration::from_millis(1);
 
@@ -142,8 +140,6 @@ impl ThreadPool {
             match OwnThread::start(format!("cartwheel-{thread}"), run) {
                 Ok(started) => thread_pool.threads.push(started),
                 Err(cause) => {
-                    // The others would wait for a task forever, and keep the memory.
-                    thread_pool.close(TaskWord::next(0), LAST_GRACE);
                     return Err(Error::Os { doing: format!("starting thread {thread}"), cause });
                 }
             }
@@ -316,6 +312,15 @@ impl ThreadPool {
             }
         }
         late
+    }
+}
+
+impl Drop for ThreadPool {
+    /// Ends threads that no pool took: they would wait for a task forever, and keep the memory.
+    fn drop(&mut self) {
+        if self.threads.first().is_some_and(OwnThread::is_of_this_process) {
+            self.close(TaskWord::next(0), Duration::ZERO);
+        }
     }
 }
 

@@ -65,9 +65,8 @@ impl Shared {
             }
             true
         };
-        let header = self.memory.control.header();
-        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
-        count(&header.remaining, &doorbell, task_word.task, acknowledged);
+        let remaining = &self.memory.control.header().remaining;
+        count(remaining, &self.memory.doorbell(), task_word.task, acknowledged);
         (rows, none_is_left)
     }
 

@@ -336,6 +336,51 @@ fn an_address_whose_start_wraps_is_refused() {
     lease.at(usize::MAX - 7..16);
 }
 
+/// A row whose episode ends, and which then panics.
+#[derive(Debug, Default)]
+struct EndsOnce {
+    has_ended: bool,
+}
+
+impl Shard for EndsOnce {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        assert!(!std::mem::replace(&mut self.has_ended, true), "it has ended");
+        task.slab.write(0, 0, &[7]);
+        task.slab.write_final(0, Some(&[9]));
+        task.slab.write_transition(0, &Transition::CUT, PhaseTag::Running);
+        Report::default()
+    }
+    fn flush(&mut self, _report: Report) {}
+    fn close(&mut self) {}
+}
+
+#[test]
+fn a_row_that_failed_has_no_final_observation_of_the_batch_before() {
+    let plan = Plan {
+        observations: vec![Leaf { dtype: DType::U8, shape: vec![] }],
+        dense_finals: true,
+        ..Plan::new(shards(1, 1))
+    };
+    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
+    let own = Workers::Inline(tokens.workers.remove(0), Box::<EndsOnce>::default());
+    let mut pool = Pool::new(tokens.pool, own, Policy::default()).unwrap();
+    let mut step = || {
+        pool.begin(Call::Step, 0).unwrap();
+        let lease = pool.finish(Call::Step, None, &mut || false).unwrap().lease.unwrap();
+        let layout = lease.layout();
+        let ended = layout.ended_offset().unwrap();
+        let shown = [layout.leaf_offset(0), layout.leaf_offset(1), ended].map(|offset| {
+            let mut byte = [0];
+            lease.read(offset, &mut byte);
+            byte[0]
+        });
+        (shown, lease.at(0..1))
+    };
+    let ((ended, slab), (failed, other)) = (step(), step());
+    assert_eq!(slab, other, "the second batch is in the memory of the first");
+    assert_eq!((ended, failed), ([7, 9, 1], [0, 0, 0]));
+}
+
 #[test]
 fn infos_travel_with_their_shard() {
     let mut fixture = Fixture::new(3, 3, false, 4);

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,69 @@ fn recorded(pool: &mut Pool, steps: usize) -> (Arc<RolloutLease>, Option<OwnedFd
     pool.stop_recording();
     // SAFETY: the descriptor is not used.
     unsafe { made.into_parts() }
+}
+
+/// Rows that end every episode: their final observation is the number of their tasks, and less by one than what
+/// they show.
+#[derive(Debug, Default)]
+struct Ending(i64);
+
+impl Shard for Ending {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        self.0 += 1;
+        for row in task.slab.rows() {
+            task.slab.write(0, row, &(self.0 + 1).to_ne_bytes());
+            task.slab.write_final(row, Some(&self.0.to_ne_bytes()));
+            task.slab.write_transition(row, &Transition::CUT, PhaseTag::Running);
+        }
+        Report::default()
+    }
+
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {}
+}
+
+#[test]
+fn what_the_batches_of_a_rollout_share_is_read_until_the_next_step_and_no_batch_shows_another() {
+    let plan = Plan {
+        observations: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+        max_slabs: 4,
+        dense_finals: true,
+        ..Plan::new(vec![0..1; 1])
+    };
+    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
+    let own = Workers::Inline(tokens.workers.remove(0), Box::<Ending>::default());
+    let mut pool = Pool::new(tokens.pool, own, Policy::default()).unwrap();
+    let rollout = pool.new_rollout(2).unwrap().rollout;
+    pool.record(rollout).unwrap();
+    let mut begun = Vec::new();
+    for call in [Call::Reset, Call::Step, Call::Step] {
+        pool.begin(call, 0).unwrap();
+        begun.push(pool.finish(call, None, &mut || false).unwrap().lease.unwrap());
+        let (last, before) = begun.split_last().unwrap();
+        let tasks = i64::try_from(begun.len()).unwrap();
+        assert_eq!(number(last, last.layout().leaf_offset(1)), Some(tasks));
+        for (task, lease) in (1..).zip(before) {
+            let layout = lease.layout();
+            assert_eq!(number(lease, layout.leaf_offset(1)), None, "final observation {task}");
+            assert_eq!(number(lease, layout.phases_offset()), None, "phases after task {task}");
+            assert_eq!(number(lease, layout.leaf_offset(0)), Some(task + 1));
+            assert_eq!(number(lease, layout.rewards_offset()), Some(0));
+            assert_eq!(number(lease, last.layout().leaf_offset(0)), None, "of another batch");
+        }
+    }
+}
+
+/// Eight bytes, or fewer where there are no more, as a number; `None` if the lease refuses to read them.
+fn number(lease: &Lease, offset: usize) -> Option<i64> {
+    let read = || {
+        let mut bytes = [0; 8];
+        let count = if offset == lease.layout().phases_offset() { 1 } else { 8 };
+        lease.read(offset, &mut bytes[..count]);
+        i64::from_ne_bytes(bytes)
+    };
+    catch_unwind(AssertUnwindSafe(read)).ok()
 }
 
 #[test]

@@ -152,18 +152,19 @@ impl Shard for HeldToken {
 }
 
 #[test]
-fn a_thread_pool_that_is_refused_is_ended() {
-    let (own, other) = (private(2), private(2));
+fn a_thread_pool_that_no_pool_takes_is_ended() {
     let held = Arc::new(());
-    let shards = [(); 2].map(|()| Box::new(HeldToken(Arc::clone(&held))) as Box<dyn Shard>);
-    let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
-    let thread_pool = ThreadPool::new(own.workers, shards.into(), settings).unwrap();
-    assert_eq!(Arc::strong_count(&held), 3);
-    assert_refused(&Pool::new(
-        other.pool,
-        Workers::ThreadPool(thread_pool),
-        policy(OnDeath::Break),
-    ));
+    let made = || {
+        let shards = [(); 2].map(|()| Box::new(HeldToken(Arc::clone(&held))) as Box<dyn Shard>);
+        let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
+        let thread_pool = ThreadPool::new(private(2).workers, shards.into(), settings).unwrap();
+        assert_eq!(Arc::strong_count(&held), 3);
+        thread_pool
+    };
+    let refused = Workers::ThreadPool(made());
+    assert_refused(&Pool::new(private(2).pool, refused, policy(OnDeath::Break)));
+    assert_eq!(Arc::strong_count(&held), 1);
+    drop(made());
     assert_eq!(Arc::strong_count(&held), 1);
 }
 

@@ -1,6 +1,7 @@
 //! Every wait ends, with the event that it waits for or with an error.
 
 use std::cell::RefCell;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -174,6 +175,54 @@ fn a_panic_while_a_message_is_sent_hangs_no_call() {
     }
 }
 
+/// A payload whose destructor panics with another one.
+struct Endless;
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        resume_unwind(Box::new(Self));
+    }
+}
+
+/// Rows that panic with such a payload.
+#[derive(Debug)]
+struct Panicking;
+
+impl Shard for Panicking {
+    fn run(&mut self, _: &mut Task<'_>) -> Report {
+        resume_unwind(Box::new(Endless));
+    }
+
+    fn flush(&mut self, _: Report) {
+        resume_unwind(Box::new(Endless));
+    }
+
+    fn close(&mut self) {
+        resume_unwind(Box::new(Endless));
+    }
+}
+
+#[test]
+fn a_panic_with_any_payload_hangs_no_call() {
+    for executor in 0..4 {
+        let make = || Box::new(Panicking) as Box<dyn Shard>;
+        let mut running = match executor {
+            0 => Running::inline(ROWS, make),
+            1 => Running::threads(ROWS, make),
+            _ => Running::thread_pool(executor - 2, ROWS, make),
+        };
+        for _ in 0..2 {
+            running.pool.begin(Call::Reset, 0).unwrap();
+            let reset = running.pool.finish(Call::Reset, Some(LIMIT), &mut || false).unwrap();
+            assert_eq!(reset.failed.len(), running.pool.shards().len());
+            send(&mut running.pool, Call::Reset);
+            let sent = running.pool.receive(Some(LIMIT), &mut || false).unwrap();
+            assert_eq!(sent.failed, (0..ROWS).collect::<Vec<_>>());
+        }
+        running.close();
+    }
+}
+
 /// The moment at which a process dies: with its first rows, before or after they have places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Death {
@@ -284,6 +333,25 @@ impl Shard for Gated {
     fn flush(&mut self, _: Report) {}
 
     fn close(&mut self) {}
+}
+
+#[test]
+fn ready_rows_come_in_every_executor() {
+    let plain = || Box::new(Plain) as Box<dyn Shard>;
+    for batch_size in [1, 4, ROWS] {
+        for mut running in [
+            Running::inline(batch_size, plain),
+            Running::thread_pool(0, batch_size, plain),
+            Running::thread_pool(1, batch_size, plain),
+            Running::threads(batch_size, plain),
+        ] {
+            send(&mut running.pool, Call::Step);
+            assert_eq!(ready(&mut running.pool, ROWS), (0..ROWS).collect::<Vec<_>>());
+            let none = running.pool.receive_ready(Some(Duration::ZERO), &mut || false).unwrap();
+            assert!(none.is_none(), "nothing is in flight");
+            running.close();
+        }
+    }
 }
 
 #[test]

@@ -268,7 +268,8 @@ tuples!(A 0, B 1, C 2, D 3);
 macro_rules! state {
     (impl State for enum $type:ty { $($variant:ident),+ $(,)? }) => {
         const _: () = {
-            /// The number of each variant.
+            /// The number of each variant, of which a byte has 256.
+            #[repr(u8)]
             enum Number {
                 $($variant),+
             }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cartwheel_abi as abi;
-use cartwheel_core::Error;
+use cartwheel_core::{Error, drop_payload, panic_message};
 
 use crate::Failure;
 
@@ -37,26 +37,13 @@ impl Refusal {
 
 /// The message of a panic, with its file and line if this library's hook saw it.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = cartwheel_core::panic_message(&*payload)
-        .unwrap_or("a panic whose payload is not text")
-        .to_owned();
+    let text = panic_message(&*payload).unwrap_or("a panic whose payload is not text").to_owned();
     let seen = LAST_PANIC.try_with(Cell::take).ok().flatten();
-    forget(payload);
+    drop_payload(payload);
     match seen {
         // Another text is that of an earlier panic, which the author's code caught.
         Some((seen, place)) if seen == text => format!("{text} ({place})"),
         _ => text,
-    }
-}
-
-/// Drops the payload of a panic. Its destructor may panic too. Then the second payload is dropped if
-/// it is text; otherwise it leaks, since its destructor may do the same.
-pub(crate) fn forget(payload: Box<dyn Any + Send>) {
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
-        && !second.is::<&str>()
-        && !second.is::<String>()
-    {
-        std::mem::forget(second);
     }
 }
 
@@ -91,9 +78,7 @@ pub(crate) fn watch_panics() {
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if let (Some(text), Some(at)) =
-                (cartwheel_core::panic_message(panic.payload()), panic.location())
-            {
+            if let (Some(text), Some(at)) = (panic_message(panic.payload()), panic.location()) {
                 let seen = (text.to_owned(), format!("{}:{}", at.file(), at.line()));
                 let _ = LAST_PANIC.try_with(|last| last.set(Some(seen)));
             }
@@ -117,6 +102,6 @@ pub(super) fn guarded<T, R: Into<Refusal>>(
 /// Drops a value whose destructor may panic.
 pub(super) fn guarded_drop<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        forget(payload);
+        drop_payload(payload);
     }
 }

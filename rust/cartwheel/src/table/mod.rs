@@ -25,7 +25,7 @@ use crate::env::Env;
 #[cfg(feature = "engine")]
 pub(crate) use functions::{kind_of, reset_options_of};
 #[cfg(feature = "engine")]
-pub(crate) use guard::{forget, panic_text, printing, watch_panics};
+pub(crate) use guard::{panic_text, printing, watch_panics};
 
 /// The table of an environment, under an id; [`plugin!`](crate::plugin!) and [`table!`](crate::table!)
 /// make them.

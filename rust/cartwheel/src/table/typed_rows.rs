@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use cartwheel_abi as abi;
-use cartwheel_core::Transition;
 use cartwheel_core::info::RecordKind;
+use cartwheel_core::{Transition, drop_payload};
 
 use super::batch_call::BatchCall;
-use super::guard::{Refusal, forget, guarded, guarded_drop};
+use super::guard::{Refusal, guarded, guarded_drop};
 use super::typed_kind::TypedKind;
 use crate::Failure;
 use crate::env::{Block, Env, Info, View};
@@ -152,7 +152,7 @@ impl<E: Env> TypedRows<E> {
         let mut block = Block::new(envs, running, transitions, (&call.actions, rows.start));
         // A row that panics here panics again when it is stepped by itself, and is identified then.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))) {
-            forget(payload);
+            drop_payload(payload);
         }
         self.ahead.rows = own;
     }

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cartwheel_core::drop_payload;
 use cartwheel_core::info::{InfoReader, Value};
 
 use super::STEPS;
@@ -234,7 +235,7 @@ fn keeps_parameter<E: Env>(subject: &Subject<E>, name: &str) -> Result<(), Findi
             env.parameters_changed();
             set.ok()
         }));
-        let Ok(Some(())) = set.map_err(crate::table::forget) else { continue };
+        let Ok(Some(())) = set.map_err(drop_payload) else { continue };
         let mut other = subject.make()?;
         if let Err(failure) = other.load(&saved(&env)) {
             let seen =
@@ -336,7 +337,7 @@ pub(super) fn recovers<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 .map_err(|error| error.to_string())
         }));
         if let Err(payload) = ended {
-            crate::table::forget(payload);
+            drop_payload(payload);
         }
         (single.rng, single.over) = (crate::Rng::from_seed(6), true);
         let life = single.live(&subject.actions(6), 0..STEPS)?;

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cartwheel_core::Leaf;
 use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::{MAX_ROWS, Plan};
@@ -209,9 +210,10 @@ impl<E: Env> Builder<E> {
         let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
         let batch_size = self.batch_size.unwrap_or(self.rows);
         let shards = fine_shards(self.rows, self.threads, E::BLOCK);
-        let row_bytes: usize = leaves.iter().map(cartwheel_core::Leaf::row_bytes).sum();
+        // What does not fit into the address space is an error of `Memory::new`.
+        let row_bytes = leaves.iter().map(Leaf::row_bytes).fold(0, usize::saturating_add);
         let max = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
-        let info_bytes = max.saturating_mul(row_bytes + INFO_BYTES_A_ROW);
+        let info_bytes = max.saturating_mul(row_bytes.saturating_add(INFO_BYTES_A_ROW));
         let batch_bytes = row_bytes.saturating_mul(batch_size).max(1);
         let kept = (SLAB_BYTES / batch_bytes).clamp(SLABS.0, SLABS.1);
         let plan = Plan {

@@ -97,7 +97,10 @@ impl fmt::Display for VectorError {
             }
             Self::Env(error) => error.fmt(f),
             Self::Timeout { timeout, rows } => {
-                write!(f, "rows {rows:?} did not answer within {timeout:?}")
+                write!(
+                    f,
+                    "rows {rows:?} did not answer within {timeout:?}: `wait` or `recv` goes on"
+                )
             }
             Self::Engine(error) => error.fmt(f),
         }

@@ -34,7 +34,7 @@ impl Process {
     /// Waits until the process ends, for at most `timeout`; returns whether it ended.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         match self {
-            Self::Pidfd(pidfd) => ended(pidfd, Some(timeout)),
+            Self::Pidfd(pidfd) => ended(pidfd, timeout),
             Self::ById(process) => process.wait(timeout),
         }
     }
@@ -49,11 +49,11 @@ impl Process {
     }
 }
 
-fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
+fn ended(pidfd: &impl AsFd, timeout: Duration) -> bool {
     let began = Instant::now();
     loop {
-        let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok()); // too long to be a time
+        let left = timeout.saturating_sub(began.elapsed());
+        let left = Timespec::try_from(left).ok(); // too long to be a time: there is no limit
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, left.as_ref()) {
             Err(Errno::INTR) => {} // a handled signal says nothing about the process

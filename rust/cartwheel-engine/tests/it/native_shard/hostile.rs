@@ -12,8 +12,8 @@ use std::ptr::{null, null_mut};
 use std::slice::from_raw_parts;
 
 use cartwheel_abi::{
-    BOX, Batch, DICT, DISCRETE, Description, Env, FAILED, FLOAT32, INT64, LEAVE, MAJOR, MINOR,
-    MULTI_DISCRETE, OK, PANICKED, Plugin, Sink, Space, TUPLE,
+    BOX, Batch, DICT, DISCRETE, Description, Env, FAILED, FLOAT32, Frame, INT64, LEAVE, MAJOR,
+    MINOR, MULTI_DISCRETE, OK, PANICKED, Plugin, Sink, Space, TUPLE,
 };
 
 /// A static table.
@@ -87,7 +87,12 @@ const FAULTS: &[&str] = &[
     "twice",
     "floats",
     "nameless agents",
+    "named",
 ];
+
+/// A render mode and a parameter, of the fault that is none: `named`.
+static MODES: Table<[*const c_char; 1]> = Table([text(c"ansi")]);
+static PARAMETERS: Table<[*const c_char; 1]> = Table([text(c"size")]);
 
 struct HostileKind {
     fault: &'static str,
@@ -134,6 +139,10 @@ unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Descri
     (description.action, description.action_nodes) = (actions.as_ptr(), actions.len());
     if fault == "nameless agents" {
         description.num_agents = 2;
+    }
+    if fault == "named" {
+        (description.render_modes, description.num_render_modes) = (MODES.0.as_ptr(), 1);
+        (description.parameters, description.num_parameters) = (PARAMETERS.0.as_ptr(), 1);
     }
     if fault == "floats" {
         description.action_floats = [1].as_ptr();
@@ -229,6 +238,34 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
         }
         _ => {}
     }
+    OK
+}
+
+/// Trusts the host to know the number of render modes: another one ends the process.
+pub(crate) unsafe extern "C" fn row_render(
+    _: *mut c_void,
+    _: usize,
+    mode: usize,
+    frame: *mut Frame,
+    _: *mut Sink,
+) -> u32 {
+    // SAFETY: the host's frame (invariant 1).
+    let bytes = unsafe { (*frame).bytes };
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { append(bytes, ["drawn"][mode].as_bytes()) };
+    OK
+}
+
+/// Trusts the host to know the number of parameters: another one ends the process. Each is an integer.
+pub(crate) unsafe extern "C" fn parameter_get(
+    _: *mut c_void,
+    _: usize,
+    parameter: usize,
+    value: *mut Sink,
+    _: *mut Sink,
+) -> u32 {
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { append(value, &[[3, 7, 0, 0, 0, 0, 0, 0, 0]][parameter]) };
     OK
 }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use cartwheel_abi::{Env, MAJOR, MINOR, Plugin};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::native::{RowReset, ShardSettings};
+use cartwheel_engine::native::{Answer, Request, RowReset, ShardSettings};
 use cartwheel_engine::plugin::{EnvKind, all, find};
 
-use super::hostile::{Table, env, plugin};
+use super::hostile::{Table, env, parameter_get, plugin, row_render};
 use crate::support::{self, Envs, register_table, settings};
 
 static ENVS: Table<[Env; 1]> = Table([env(c"hostile/Rows-v0")]);
@@ -256,4 +256,25 @@ fn stray_writes_are_found_where_plugins_are_checked() {
     let expected = "`run` wrote to leaf 0 of the observations of row 1 of the batch, which it had to \
                     leave alone";
     assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
+fn a_plugin_gets_no_number_of_a_mode_or_a_parameter_that_it_does_not_have() {
+    static NAMED: Table<[Env; 1]> = Table([Env {
+        row_render: Some(row_render),
+        parameter_get: Some(parameter_get),
+        ..env(c"hostile/Named-v0")
+    }]);
+    static PLUGIN: Plugin = plugin(&NAMED.0);
+    let kind = support::kind(&PLUGIN, "hostile/Named-v0", r#"{"fault": "named"}"#).unwrap();
+    for (external_resets, reported) in [(Some(0), 3), (Some(1), 0)] {
+        let settings = ShardSettings { external_resets, ..settings(AutoresetMode::NextStep) };
+        let mut envs = Envs::new(&kind, 3, 0, settings);
+        envs.seed(0);
+        assert_eq!(envs.mailboxes[0].take_begun().len(), reported);
+        let mut render = |mode| envs.ask(Request::Render { rows: vec![1], mode });
+        assert!(matches!(render(0), Ok(Answer::Frames(frames)) if frames.len() == 1));
+        let text = render(1).map(|_| ()).unwrap_err().to_string();
+        assert!(text.ends_with(r#"there is no render mode 1 of ["ansi"]"#), "{text}");
+    }
 }

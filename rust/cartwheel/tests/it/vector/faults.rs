@@ -202,6 +202,9 @@ fn a_call_that_timed_out_is_not_lost() {
         match result {
             Err(VectorError::Timeout { .. }) => {
                 timeouts += 1; // rows that have answered since are not named
+                assert!(
+                    text(envs.reset(Seed(0))).ends_with("is pending: wait for its result first")
+                );
                 result = envs.wait();
             }
             other => return other.unwrap(),
