@@ -13,6 +13,7 @@ from cartwheel.workers.channels import MainFunction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cartwheel._internal.literals import Executor
     from cartwheel.workers.group import WorkerGroup
 
 
@@ -23,7 +24,7 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
     """
 
     render_mode: str | None
-    executor: str
+    executor: Executor
     _group: WorkerGroup
 
     def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
