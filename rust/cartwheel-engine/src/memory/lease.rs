@@ -4,7 +4,10 @@
 //! would sometimes be wrong: a worker may hold its own reference for an instant after
 //! acknowledging, and NumPy views refer to their base and not to the array from which they were
 //! made.
-#![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
+#![expect(
+    unsafe_code,
+    reason = "leases memory before it is filled and copies into and out of it, see the invariants"
+)]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,9 +15,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::forks::Moment;
-use super::mapping::Mapping;
+use super::mapping::{Backing, Mapping};
 use super::rollout::{self, LastFilled, RolloutLease};
 use super::slab_pool::SlabPool;
+use crate::error::Error;
 use crate::space::BatchLayout;
 
 /// A hold on one slab, or on a part of it; the slab is free again when its last lease is dropped, on
@@ -75,23 +79,44 @@ impl AddressLease {
     }
 }
 
-impl Lease {
-    /// The only lease on a slab that was just taken: at that moment, if the memory is shared.
-    pub(super) fn of_slab(pool: Arc<SlabPool>, slab: u32, taken: Option<Moment>) -> Self {
-        let (start, bytes) = (pool.start(slab), pool.layout().bytes());
-        let (places, rollout, reads) = (None, None, true);
-        Self(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads }))
+impl SlabPool {
+    /// A lease on a slab to fill, see [`SlabPool::begin_lease`].
+    ///
+    /// # Safety
+    ///
+    /// The lease is not read before the slab is filled (invariant 3).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SlabsHeld`] as there.
+    pub(crate) unsafe fn acquire(self: &Arc<Self>, backing: &Backing) -> Result<Lease, Error> {
+        let (slab, taken) = self.begin_lease(backing)?;
+        let (start, bytes) = (self.start(slab), self.layout().bytes());
+        let (pool, places, rollout, reads) = (Arc::clone(self), None, None, true);
+        Ok(Lease(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads })))
     }
 
-    /// The lease on a batch of a rollout.
-    pub(super) fn of_batch(pool: Arc<SlabPool>, rollout: Arc<RolloutLease>, batch: usize) -> Self {
+    /// A lease on batch `batch` of a rollout, for the next task to fill.
+    ///
+    /// # Safety
+    ///
+    /// As for [`SlabPool::acquire`].
+    pub(crate) unsafe fn batch_of(
+        self: &Arc<Self>,
+        rollout: &Arc<RolloutLease>,
+        batch: usize,
+    ) -> Lease {
+        rollout.begin_filling(batch);
         rollout.begin_reading(batch);
         let slab = rollout::number(rollout.index(), batch);
         let (start, bytes) = (0, rollout.layout(batch).bytes());
-        let (places, taken, reads, rollout) = (None, None, true, Some((rollout, batch)));
-        Self(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads }))
+        let (pool, rollout) = (Arc::clone(self), Some((Arc::clone(rollout), batch)));
+        let (places, taken, reads) = (None, None, true);
+        Lease(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads }))
     }
+}
 
+impl Lease {
     /// Keeps the addresses only. Then another reset can fill the first batch of a rollout once
     /// more.
     pub fn by_address(mut self) -> AddressLease {

@@ -1,5 +1,5 @@
 //! The slabs of a pool, each the memory of one batch: which are free, and what becomes of one whose
-//! [leases](Lease) have ended.
+//! [leases](super::Lease) have ended.
 //!
 //! # The life of a slab
 //!
@@ -19,17 +19,13 @@
 //!
 //! When the pool closes, free slabs give their memory back to the system, since a lease keeps the
 //! mapping of all slabs.
-#![expect(
-    unsafe_code,
-    reason = "leases slabs before they are filled and gives memory back, see the invariants"
-)]
+#![expect(unsafe_code, reason = "gives memory back, see the invariants")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::forks::Moment;
 use super::free_list::FreeList;
-use super::lease::Lease;
 use super::lease_count::Leases;
 use super::mapping::{Backing, Mapping};
 use super::memory_limit::MemoryLimit;
@@ -110,23 +106,20 @@ impl SlabPool {
         self.leases.iter().filter(|leases| leases.any()).count()
     }
 
-    /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
-    /// slab. `backing` is the memory behind the slabs.
-    ///
-    /// # Safety
-    ///
-    /// The lease is not read before the slab is filled (invariant 3).
+    /// The first lease on a slab to fill begins, the one that was released last, otherwise a new one,
+    /// otherwise a scratch slab; also the moment, if the memory is shared. `backing` is the memory behind
+    /// the slabs.
     ///
     /// # Errors
     ///
     /// [`Error::SlabsHeld`] when every scratch slab is in use. There is one for each batch that can be
     /// filled at once, so the caller holds a batch that it had to copy.
-    pub(crate) unsafe fn acquire(self: &Arc<Self>, backing: &Backing) -> Result<Lease, Error> {
+    pub(super) fn begin_lease(&self, backing: &Backing) -> Result<(u32, Option<Moment>), Error> {
         let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leases(slab).begin();
-        Ok(Lease::of_slab(Arc::clone(self), slab, taken))
+        Ok((slab, taken))
     }
 
     fn take_scratch(&self) -> Option<u32> {
@@ -177,20 +170,6 @@ impl SlabPool {
     /// recorded.
     pub(crate) fn begin_recording(&self, rollout: &RolloutLease) -> Result<(), Error> {
         rollout.begin_recording(&self.free_rollouts)
-    }
-
-    /// A lease on batch `batch` of a rollout, for the next task to fill.
-    ///
-    /// # Safety
-    ///
-    /// As for [`SlabPool::acquire`].
-    pub(crate) unsafe fn batch_of(
-        self: &Arc<Self>,
-        rollout: &Arc<RolloutLease>,
-        batch: usize,
-    ) -> Lease {
-        rollout.begin_filling(batch);
-        Lease::of_batch(Arc::clone(self), Arc::clone(rollout), batch)
     }
 
     /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the

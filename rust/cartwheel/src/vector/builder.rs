@@ -210,7 +210,7 @@ impl<E: Env> Builder<E> {
         let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
         let batch_size = self.batch_size.unwrap_or(self.rows);
         let shards = fine_shards(self.rows, self.threads, E::BLOCK);
-        // What does not fit into the address space is an error of `Memory::new`.
+        // A sum above the address space is an error of `Memory::new`.
         let row_bytes = leaves.iter().map(Leaf::row_bytes).fold(0, usize::saturating_add);
         let max = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
         let info_bytes = max.saturating_mul(row_bytes.saturating_add(INFO_BYTES_A_ROW));
