@@ -418,9 +418,9 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """The durations of the last ``buffer_length`` complete episodes, seconds."""
         return self._filled_queues()[2]
 
-    def _filled_queues(self) -> tuple[deque[Any], deque[int], deque[float]]:
+    def _filled_queues(self) -> tuple[deque[Any], ...]:
         # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
-        queues: tuple[deque[Any], deque[int], deque[float]] = self._queues
+        queues: tuple[deque[Any], ...] = self._queues
         recent: Any = self._episodes.take_recent()
         for queue, values in zip(queues, recent, strict=True):
             if not self.is_frozen:
