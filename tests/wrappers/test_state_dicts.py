@@ -219,7 +219,7 @@ def test_what_does_not_fit_changes_nothing():
         (
             lambda envs: W.NormalizeReward(W.RecordMetrics(W.NormalizeObservation(envs))),
             r"RecordMetrics', '.*NormalizeReward'\], from the innermost on; it cannot "
-            r".* first in \S*RecordMetrics, which is \S*NormalizeObservation here",
+            r".* difference: \S*RecordMetrics in the state, \S*NormalizeObservation here",
         ),
         (lambda envs: envs, r"cannot be loaded with the wrappers \[\]"),
     ]:

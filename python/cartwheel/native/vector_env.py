@@ -25,7 +25,7 @@ from cartwheel._internal.arguments import (
 )
 from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
-from cartwheel._internal.suggestions import keywords_of
+from cartwheel._internal.suggestions import keywords_of, names_methods
 from cartwheel.errors import named_rows
 from cartwheel.native.attributes import NativeAttributes
 from cartwheel.native.callbacks import NativeCallbacks
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cartwheel.native.renderer import Renderer
 
 
+@names_methods
 class NativeVectorEnv(
     NativeAttributes[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]
 ):
