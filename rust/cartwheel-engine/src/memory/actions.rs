@@ -262,23 +262,26 @@ impl<'a> ActionRows<'a> {
         unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
     }
 
-    /// Loads the elements of one leaf, whose tag is `tag`, into the cache of this core: the pool wrote
-    /// them on another one. An environment that computes between its reads would wait for each line;
-    /// here the processor waits for all of them at once.
+    /// Address of the elements of one leaf, whose tag is `tag`. They are loaded into the cache of this
+    /// core, since the pool wrote them on another one: an environment that computes between its reads
+    /// would wait for each line; here the processor waits for all of them at once.
     ///
     /// # Panics
     ///
     /// As [`ActionRows::place`].
-    pub(super) fn fetch(&self, leaf: usize, tag: ActionTag) {
+    pub(super) fn fetch(&self, leaf: usize, tag: ActionTag) -> NonNull<u8> {
         let (first, row_len) = self.place(leaf, tag, self.rows());
         let bytes = self.rows.len() * row_len * tag.size();
-        for at in (0..bytes).step_by(CACHE_LINE) {
-            // SAFETY: the byte is one of these elements, which are inside the mapping.
-            let byte = unsafe { first.add(at) };
-            // SAFETY: the elements are at rest while their rows are stepped (invariant 5). The read is
-            // volatile so that it is not left out.
-            unsafe { byte.read_volatile() };
+        if bytes > CACHE_LINE {
+            for at in (0..bytes).step_by(CACHE_LINE) {
+                // SAFETY: the byte is one of these elements, which are inside the mapping.
+                let byte = unsafe { first.add(at) };
+                // SAFETY: the elements are at rest while their rows are stepped (invariant 5). The read
+                // is volatile so that it is not left out.
+                unsafe { byte.read_volatile() };
+            }
         }
+        first
     }
 
     /// Address of the elements of `rows` of one leaf, which have this tag; and the number of elements

@@ -243,9 +243,7 @@ impl ActionRows<'_> {
                 Some(tag @ ActionTag::Integers) if takes(DType::I64) => (tag, DType::I64),
                 got => return Err(Error::WrongActionDType { leaf, expected: *expected, got }),
             };
-            self.fetch(leaf, tag);
-            let (place, _) = self.place(leaf, tag, self.rows());
-            room.leaves.push(place.as_ptr().cast());
+            room.leaves.push(self.fetch(leaf, tag).as_ptr().cast());
             room.dtypes.push(dtype.tag().into());
         }
         let (addresses, dtypes) = (&room.leaves, &room.dtypes);
