@@ -159,9 +159,7 @@ def test_environments_that_need_longer_to_close_are_named(build_workers, logged,
             break
     [text] = texts
     what = {"process": "was killed", "thread": "continues until the program ends"}[envs.executor]
-    assert text.startswith(
-        f"worker 1 (row 1) {what}: its environments had not closed after 0.3"
-    )
+    assert text.startswith(f"worker 1 (row 1) {what}: its environments had not closed after 0.3")
     assert "`close(timeout=...)`" in text
 
 
