@@ -34,6 +34,7 @@ class NativeAttributes(PoolVectorEnv[ObsType, ActType]):
         names = self._callbacks.envs.parameters()
         return [name for name in names if self._mujoco is None or name not in HIDDEN]
 
+    # Gymnasium has attributes of these names, which mypy does not let a property replace.
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Copies of the rows' random number generators, which draw the same next numbers."""

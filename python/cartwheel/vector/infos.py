@@ -147,7 +147,7 @@ class Outcomes(NamedTuple):
 def final_infos(infos: dict[str, Any]) -> dict[str, Any] | None:
     """Returns the last infos of the episodes that ended in a step, ``None`` if there are none.
 
-    Where there are no final observations, an environment has a ``final_info`` of its own.
+    Without final observations, ``final_info`` is an info of the environment's own.
     """
     finals = infos.get("final_info")
     return finals if isinstance(finals, dict) and "_final_obs" in infos else None

@@ -510,6 +510,7 @@ class VectorEnv(
 
     # Attributes
 
+    # Gymnasium has attributes of these names, which mypy does not let a property replace.
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The random number generator of each environment; copies with worker processes."""

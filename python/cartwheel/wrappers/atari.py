@@ -168,7 +168,8 @@ class SkippedFrames(KeepsState, WholeBatches):
         try:
             while True:
                 if waits is not None:
-                    batch, waits = self._called(self._source.wait_again, *waits), None
+                    batch = self._called(self._source.wait_again, self._source, *waits)
+                    waits = None
                 else:
                     rows = env_index if places is None else self._rows(env_index, places)
                     batch = self._called(self._source.step, actions, rows)

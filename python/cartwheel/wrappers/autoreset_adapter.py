@@ -6,7 +6,6 @@ import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -225,18 +224,9 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             shares = _ALL if self._waits_for is None else self._waits_for
             result = None
             if shares.stepped is None or len(shares.stepped):
-                result = self._waited(() if timeout is None else (timeout,))
+                given = () if timeout is None else (timeout,)
+                result = self._source.wait_again(self._inner, *given)
             return self._finish(shares, result, timeout)
-
-    def _waited(self, arguments: tuple[float, ...]) -> Step:
-        """Waits for the steps of rows, also for those of ``step``, which is received."""
-        try:
-            step: Step = self._inner.step_wait(*arguments)
-        except NoAsyncCallError:
-            if not self._source.receives_steps():
-                raise
-            step = self._inner.recv(*arguments)
-        return step
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(

@@ -144,18 +144,17 @@ class Source(KnownRows):
             raise
         return batch
 
-    def wait_again(self, timeout: float | None) -> Batch:
-        """Waits for a step again, for which a call waited in vain."""
-        try:
-            return self.step_wait(timeout)
-        except NoAsyncCallError:
-            if not self.receives_steps():
-                raise
-        return self.recv(timeout)
+    def wait_again(self, calls: Any, *timeout: float | None) -> Any:
+        """Waits once more for a step that timed out; one of some rows is received.
 
-    def receives_steps(self) -> bool:
-        """Whether rows are in flight: those of a step of some rows, if no other call sent any."""
-        return bool(getattr(self.envs, "sends_rows", False) and self._flying())
+        ``calls`` are made: of this source, or of the vector environment that has it.
+        """
+        try:
+            return calls.step_wait(*timeout)
+        except NoAsyncCallError:
+            if not (getattr(self.envs, "sends_rows", False) and self._flying()):
+                raise
+        return calls.recv(*timeout)
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""

@@ -13,7 +13,7 @@
 //! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
 //! and is not filled again before the whole rollout is free. Final observations are not recorded: all
 //! batches share one place for them, which is read before the next task begins to fill it. The first
-//! batch is the exception: a reset before the first step replaces it, if there is no lease left through
+//! batch is the exception: a reset before the first step replaces it, unless a lease is left through
 //! which safe code could read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
 #![expect(unsafe_code, reason = "gives mapped memory away, see the invariants")]
 

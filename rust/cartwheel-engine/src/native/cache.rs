@@ -27,7 +27,7 @@ impl ResetCache {
     ///
     /// # Errors
     ///
-    /// [`Error::BadState`] when there is no state, and for bytes that are none or are of another kind.
+    /// [`Error::BadState`] for no states at all, and for bytes that are not a state of this kind.
     pub fn new<'a>(
         kind: &EnvKind,
         key: u64,

@@ -53,7 +53,7 @@ fn ended(pidfd: &impl AsFd, timeout: Duration) -> bool {
     let began = Instant::now();
     loop {
         let left = timeout.saturating_sub(began.elapsed());
-        let left = Timespec::try_from(left).ok(); // too long to be a time: there is no limit
+        let left = Timespec::try_from(left).ok(); // if it does not fit, without a limit
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, left.as_ref()) {
             Err(Errno::INTR) => {} // a handled signal says nothing about the process
