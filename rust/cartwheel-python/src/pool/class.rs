@@ -107,9 +107,7 @@ impl PyPool {
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
-        // As `plan_memory` counts them.
-        let max_views =
-            (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
+        let max_views = memory.plan().kept();
         let objects = objects_by_row(py, objects, rows)?;
         let settings = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =
@@ -605,11 +603,6 @@ impl PyPool {
     fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         self.exclusive
             .with_pool(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
-    }
-
-    fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
-        self.exclusive
-            .with_pool(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
     fn begun(&self, py: Python<'_>) -> PyResult<u64> {

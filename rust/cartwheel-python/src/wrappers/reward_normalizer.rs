@@ -11,21 +11,14 @@ use pyo3::prelude::*;
 
 use super::column::RowValues;
 use super::locked::Locked;
-use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
+use super::places::{PlaceColumns, StepArrays, StepBuffers, StepColumns};
 use crate::array::{Blocks, NewNumbers, Number, Unwritten, from_numbers};
-
-/// The parts that change from batch to batch.
-#[derive(Debug)]
-struct RewardNormalizerState {
-    normalizer: RewardNormalizer,
-    received: Received,
-}
 
 #[pyclass(frozen, name = "RewardNormalizer", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyRewardNormalizer {
     num_envs: usize,
-    state: Locked<RewardNormalizerState>,
+    normalizer: Locked<RewardNormalizer>,
 }
 
 impl PyRewardNormalizer {
@@ -36,7 +29,7 @@ impl PyRewardNormalizer {
         results: &StepResults<'_>,
         mut new: Unwritten<'py, f64>,
     ) -> NewNumbers<'py, f64> {
-        let normalizer = &mut self.state.lock(py).normalizer;
+        let normalizer = &mut *self.normalizer.lock(py);
         with_standard_floats(|| normalizer.normalize(results, new.room()));
         // SAFETY: `normalize` wrote every number (invariant 1).
         unsafe { new.written() }
@@ -48,44 +41,43 @@ impl PyRewardNormalizer {
     #[new]
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
-        let work = RewardNormalizerState { normalizer, received: Received::default() };
-        Self { num_envs, state: Locked::new(work) }
+        Self { num_envs, normalizer: Locked::new(normalizer) }
     }
 
     #[getter]
     fn gamma(&self, py: Python<'_>) -> f64 {
-        self.state.lock(py).normalizer.gamma
+        self.normalizer.lock(py).gamma
     }
 
     #[setter]
     fn set_gamma(&self, py: Python<'_>, gamma: f64) {
-        self.state.lock(py).normalizer.gamma = gamma;
+        self.normalizer.lock(py).gamma = gamma;
     }
 
     #[getter]
     fn epsilon(&self, py: Python<'_>) -> f64 {
-        self.state.lock(py).normalizer.epsilon
+        self.normalizer.lock(py).epsilon
     }
 
     #[setter]
     fn set_epsilon(&self, py: Python<'_>, epsilon: f64) {
-        self.state.lock(py).normalizer.epsilon = epsilon;
+        self.normalizer.lock(py).epsilon = epsilon;
     }
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.state.lock(py).normalizer.updates
+        self.normalizer.lock(py).updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.state.lock(py).normalizer.updates = updates;
+        self.normalizer.lock(py).updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.state.lock(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
+        self.normalizer.lock(kinds.py()).reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
@@ -97,15 +89,13 @@ impl PyRewardNormalizer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let new = Unwritten::alone(py, &mut Blocks::default(), columns.len())?;
-        let mut received = std::mem::take(&mut self.state.lock(py).received);
-        let rewards = self.normalized(py, &received.receive(&columns), new);
-        self.state.lock(py).received = received; // its memory is used again
+        let rewards = self.normalized(py, &columns.read(&mut StepBuffers::default()), new);
         Ok(rewards.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
-        let work = self.state.lock(py);
-        let (moments, returns) = (&work.normalizer.moments, &work.normalizer.returns);
+        let normalizer = self.normalizer.lock(py);
+        let (moments, returns) = (&normalizer.moments, &normalizer.returns);
         let array = from_numbers(py, self.num_envs, &[], returns)?;
         Ok((moments.mean[0], moments.variance[0], moments.count, array))
     }
@@ -121,7 +111,7 @@ impl PyRewardNormalizer {
         let mut numbers = Vec::new();
         let rows = RowValues::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
         rows.copy_numbers_to(&mut numbers);
-        let normalizer = &mut self.state.lock(returns.py()).normalizer;
+        let mut normalizer = self.normalizer.lock(returns.py());
         normalizer.moments = Moments { mean: vec![mean], variance: vec![variance], count };
         normalizer.returns = numbers;
         Ok(())
