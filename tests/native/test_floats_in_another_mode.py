@@ -52,7 +52,7 @@ def mode_of_floats(name):
 STANDARD = partial(mode_of_floats, "standard")
 #: Where the mode is another one: as environments are made, as they are stepped, or always.
 WHEN = {"made": (True, False), "stepped": (False, True), "always": (True, True)}
-IDS = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"]
+IDS = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0", "FrozenLake-v1"]
 
 
 def quotients():

@@ -229,6 +229,16 @@ def test_keys_that_change_in_every_step_take_no_memory(build, has_text_keys):
     assert resident_kib() - before < 20 * kib, f"{steps} steps of {kib} KiB"
 
 
+def test_a_large_array_of_one_row_takes_no_memory_for_the_others(build):
+    """Such as the video of an episode: zeros of NumPy take no memory until they are written."""
+    rows = [ABSENT] * 63 + [{"video": np.full(2**21, 7, np.uint8)}]
+    envs = build(scalar_puppets(64))
+    assert_batched_as_in_gymnasium(envs, rows)
+    before = resident_kib()
+    infos = envs.step([0] * 64)[4]
+    assert resident_kib() - before < infos["video"].nbytes // 1024 // 2
+
+
 SCALARS = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.integers(-3, 3),

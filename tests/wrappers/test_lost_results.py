@@ -9,6 +9,7 @@ import pytest
 import cartwheel
 from cartwheel.wrappers import AutoresetAdapter, FrameStack, RecordEpisodeStatistics, RecordMetrics
 from cartwheel.wrappers.base import VectorWrapper
+from tests.support.comparison import assert_identical
 from tests.support.interrupts import interrupted_at
 from tests.support.logged import DEPTH, Caller, Logged, rows_of
 from tests.support.wrapping import MODES, D, N, S
@@ -32,6 +33,58 @@ def test_whatever_is_lost_nothing_wrong_is_told_and_nothing_seen_is_left_out(mod
     assert caller.lost
     caller.check()
     envs.close()
+
+
+class Refusing(Logged):
+    """Its episodes have three steps; a reset raises where the attribute says so."""
+
+    refuses = False
+
+    def reset(self, *, seed=None, options=None):
+        shown = super().reset(seed=seed, options={**(options or {}), "raises": self.refuses})
+        self.length, self.refuses = 3, False
+        return shown
+
+
+def ends_after_a_reset(wrap, executor, *, reuses, raises):
+    """The steps after a reset of some rows, whose mask is used again before it is received."""
+    envs = wrap(cartwheel.VectorEnv([Refusing] * 3, executor=executor, autoreset_mode=D))
+    envs.reset(seed=1)
+    envs.unwrapped.set_attr("length", [3, 3, 9])
+    envs.step([0] * 3)
+    envs.unwrapped.set_attr("refuses", [False, raises, False])
+    mask = np.array([True, True, False])
+    envs.reset_async(options={"reset_mask": mask})
+    if reuses:
+        mask[:] = False
+    if raises:
+        with pytest.raises(ValueError, match="chosen"):
+            envs.reset_wait()
+        envs.unwrapped.set_attr("refuses", [False] * 3)
+        envs.reset(options={"reset_mask": np.array([False, True, False])})
+    else:
+        envs.reset_wait()
+    results = []
+    for _ in range(3):
+        observations, rewards, ended, _, infos = envs.step([0] * 3)
+        infos.get("episode", {}).pop("t", None)
+        results.append((observations, rewards, ended, infos))
+    envs.close()
+    return results
+
+
+@pytest.mark.parametrize(
+    "wrap", [RecordEpisodeStatistics, partial(AutoresetAdapter, autoreset_mode=N)]
+)
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_mask_that_is_used_again_before_its_reset_is_received_counts_as_it_was(
+    wrap, executor, raises
+):
+    used, left = (
+        ends_after_a_reset(wrap, executor, reuses=reuses, raises=raises) for reuses in (True, False)
+    )
+    assert_identical(used, left)
 
 
 class Raising(VectorWrapper):

@@ -236,6 +236,13 @@ def row_options_in(options: ResetOptions) -> list[str]:
     return [name for name in ROW_OPTIONS if name in options] if isinstance(options, Mapping) else []
 
 
+def kept_options(options: ResetOptions) -> ResetOptions:
+    """Returns options to read later, with a mask and row numbers that the caller cannot change."""
+    if not isinstance(options, Mapping):
+        return options
+    return {**options, **{name: copy.copy(options[name]) for name in row_options_in(options)}}
+
+
 def check_chooses_no_rows(options: ResetOptions, why: str = "all of them are reset") -> None:
     """Refuses options that select rows, where the caller may not; ``why`` is for the error.
 

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode, as_rows
-from cartwheel._internal.reset_arguments import as_reset_rows, shallow_copy
+from cartwheel._internal.reset_arguments import as_reset_rows, kept_options, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, take_infos
@@ -137,7 +137,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         """Begins a reset; :meth:`reset_wait` returns its result."""
         self._check_reset(options)
         self._inner.reset_async(seed=seed, options=_copied(options))
-        self._resets = options
+        self._resets = kept_options(options)
         self._forget_unfinished()
 
     def reset_wait(self, timeout: float | None = None) -> Reset:

@@ -12,7 +12,12 @@ from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # neve
 
 from cartwheel._cartwheel import RowKinds
 from cartwheel._internal.arguments import mode_of
-from cartwheel._internal.reset_arguments import as_reset_of_all, as_reset_rows, names_rows
+from cartwheel._internal.reset_arguments import (
+    as_reset_of_all,
+    as_reset_rows,
+    kept_options,
+    names_rows,
+)
 from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.errors import ForkedProcessError, WorkerTimeoutError, is_raised_by_env
 from cartwheel.vector.base import PoolVectorEnv
@@ -283,7 +288,7 @@ class KnownRows:
         if now == before:  # it was refused, or continues
             self._read_dropped()
             return
-        self._resets_with = seed, options
+        self._resets_with = seed, kept_options(options)
         rows = as_reset_rows(options, self.envs.num_envs)
         self._note_resets(seed, options, in_parts=self._resets_parts(options))
         dropped = self._read_dropped()

@@ -16,6 +16,7 @@ from cartwheel._internal.reset_arguments import (
     NUMBERING_OPTIONS,
     as_reset_mask,
     as_reset_of_all,
+    kept_options,
     names_rows,
 )
 from cartwheel.vector.base import PoolVectorEnv
@@ -195,7 +196,7 @@ class Source(KnownRows):
         try:
             self.envs.reset_async(seed=seed, options=own)
             self._read_dropped()
-            self._resets_with = seed, options
+            self._resets_with = seed, kept_options(options)
             self._send_resets(seed, options, in_parts=self._resets_parts(options))
         except BaseException as error:
             self._lose_reset(error, seed, options, before)

@@ -1,4 +1,4 @@
-//! A maze as a plugin: find the exit of a random maze, with a torch that shows its neighborhood.
+//! A maze as a plugin: find the exit of a random maze, on its map.
 //!
 //! ```text
 //! cargo build --release -p cartwheel --example maze --features python
@@ -126,7 +126,8 @@ impl Env for Maze {
     fn reset(&mut self, rng: &mut Rng, options: &Start) -> Result<(), Failure> {
         let size = self.plan.size;
         let [row, column] = options.start.unwrap_or([1, 1]);
-        if self.plan.border.get(row * size + column) != Some(&0) {
+        let inside = 1..size - 1;
+        if !inside.contains(&row) || !inside.contains(&column) {
             return Err(Failure::new(format!("[{row}, {column}] is not inside the maze")));
         }
         self.position = [i64::try_from(row)?, i64::try_from(column)?];

@@ -7,8 +7,8 @@
 //! Only the regular case is gathered here: every later value has the column's dtype and shape, or is
 //! a number that is cast as an assignment to an element of NumPy's array does: in a column of
 //! integers a float loses its fraction. Anything else (a string in a column of integers, a user's own
-//! `_key`) is reported as [`Irregular`]. The caller then gathers the batch again with Gymnasium's own
-//! function, which is correct by definition.
+//! `_key`, a column above [`MAX_COLUMN_BYTES`]) is reported as [`Irregular`]. The caller then gathers the
+//! batch again with Gymnasium's own function, which is correct by definition.
 
 use cartwheel_core::DType;
 use cartwheel_core::info::{InfoReader, RecordKind, Value};
@@ -87,6 +87,9 @@ const MAX_UNUSED: usize = 64;
 /// Most bytes of a column that is kept although the last batch did not have it. Numbers of 4,096 rows
 /// need less.
 const MAX_BYTES: usize = 64 << 10;
+/// Most bytes of a column. A larger one is left to NumPy, whose zeros take no memory until they are written:
+/// one row alone may have the key, such as the video of its episode.
+const MAX_COLUMN_BYTES: usize = 64 << 20;
 
 impl InfoColumns {
     /// No columns yet, for batches of `rows` rows.
@@ -204,8 +207,8 @@ impl InfoColumns {
             }
             return Ok(Ok(()));
         }
-        if first {
-            column.content.begin(entry.key, &value, rows);
+        if first && let Err(irregular) = column.content.begin(entry.key, &value, rows) {
+            return Ok(Err(irregular));
         }
         Ok(column.content.put(&value, ObjectAt { value_at: entry.value_at, ..at }))
     }
@@ -262,14 +265,21 @@ impl Content {
     }
 
     /// Prepares empty content for values like `value`, the first of its key.
-    fn begin(&mut self, key: &str, value: &Value<'_>, rows: usize) {
+    fn begin(&mut self, key: &str, value: &Value<'_>, rows: usize) -> Result<(), Irregular> {
         let Some(dtype) = column_dtype(value).filter(|_| key != FINAL_OBS) else {
             match self {
                 Self::Objects(objects) => objects.clear(),
                 _ => *self = Self::Objects(Vec::new()),
             }
-            return;
+            return Ok(());
         };
+        let row_bytes = match value {
+            Value::Array(_, _, elements) => elements.len(),
+            _ => dtype.size(),
+        };
+        if rows.saturating_mul(row_bytes) > MAX_COLUMN_BYTES {
+            return Err(Irregular);
+        }
         if !matches!(self, Self::Array { dtype: had, shape, .. }
             if *had == dtype && has_shape(value, shape))
         {
@@ -279,10 +289,11 @@ impl Content {
             };
             *self = Self::Array { dtype, shape, elements: Vec::new() };
         }
-        if let Self::Array { dtype, shape, elements } = self {
+        if let Self::Array { elements, .. } = self {
             elements.clear();
-            elements.resize(rows * shape.iter().product::<usize>() * dtype.size(), 0);
+            elements.resize(rows * row_bytes, 0);
         }
+        Ok(())
     }
 
     /// Stores the value of one row, if it is like the values before it or can be cast.

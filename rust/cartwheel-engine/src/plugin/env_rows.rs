@@ -19,6 +19,7 @@ use super::sink::{Bytes, with_message};
 use crate::autoreset::Outcomes;
 use crate::error::Error;
 use crate::memory::{ActionColumns, LeafColumns};
+use crate::platform::with_standard_floats;
 
 /// Environments of one kind.
 pub(crate) struct EnvRows {
@@ -115,7 +116,8 @@ impl EnvRows {
     pub(crate) fn new(kind: &Arc<EnvKind>, count: usize, is_checked: bool) -> Result<Self, Error> {
         let new = kind.table().required.rows_new;
         // SAFETY: a function of the table, with its own kind and a sink (invariant 2).
-        let (made, message) = with_message(|sink| unsafe { new(kind.handle(), count, sink) });
+        let new = |sink| unsafe { new(kind.handle(), count, sink) };
+        let (made, message) = with_standard_floats(|| with_message(new));
         let failed = || Error::bad_options(format!("{}: {}", kind.table().id(), message.text()));
         let made = Handle::new(NonNull::new(made).ok_or_else(failed)?);
         let guards = is_checked.then(Guards::default);

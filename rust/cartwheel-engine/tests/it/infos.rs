@@ -295,6 +295,20 @@ fn values_that_do_not_fit_their_column_are_irregular() {
 }
 
 #[test]
+fn a_column_of_large_arrays_is_irregular_before_it_takes_memory() {
+    let array = Owned::Array(vec![7; 8 << 10]);
+    let nested = Owned::Dict(vec![("deep".to_owned(), array.clone())]);
+    for value in [array, nested] {
+        let stream = || infos(&[(5, &[("video", value.clone())])]);
+        let mut columns = InfoColumns::new(1 << 14); // 128 MiB, of which one row has 8 KiB
+        assert_eq!(gather(&mut columns, &[stream()]), Err(Irregular), "{value:?}");
+        assert!(columns.bytes() < 1 << 20, "{} bytes", columns.bytes());
+        columns.begin(8);
+        gather(&mut columns, &[stream()]).expect("a batch of fewer rows is regular");
+    }
+}
+
+#[test]
 fn the_first_number_decides_the_dtype_and_later_ones_are_cast_as_numpy_does() {
     let float = |number: f64| Owned::Float(number.to_bits());
     let bytes = |first: &Owned, second: &Owned| {

@@ -1,15 +1,17 @@
 //! Resets and control calls: they begin with messages to workers.
 
 use cartwheel_engine::Call;
+use cartwheel_engine::space::DType;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::array::{as_contiguous, copied_flags};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::known::intern;
 use crate::pool::batch::Outputs;
 use crate::pool::messages::Recipients;
 use crate::pool::rows::to_rows;
-use crate::pool::{State, is_true, reset_flags};
+use crate::pool::{State, is_reset, reset_flags};
 
 impl State {
     /// Begins a reset of the rows in `mask`, by default of all rows. They drop what was kept for
@@ -21,17 +23,19 @@ impl State {
         mask: Option<&Bound<'py, PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
+        // A copy: the caller may change the mask before the results are received.
+        let copied = |mask| Ok::<_, PyErr>(copied_flags(&as_contiguous(mask, DType::Bool)?));
+        let mask = mask.map(copied).transpose()?;
         if let Some(masks) = &mut self.masks {
             masks.take_unread(&self.infos);
         }
         self.begin_task(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
         self.queue_for_workers(py, messages)?; // the workers wait for them
         if let Some(masks) = &mut self.masks {
-            masks.begin_reset(mask, self.rows)?;
+            masks.begin_reset(mask.as_deref());
         }
-        self.reset_mask = mask.map(|mask| mask.clone().unbind());
-        let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
-        self.next_resets.retain(|row, _| !is_reset(row));
+        self.next_resets.retain(|&row, _| !is_reset(mask.as_deref(), row));
+        self.reset_mask = mask;
         self.send_queued(py).map(drop)
     }
 
@@ -92,7 +96,7 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
-        self.or_drop(py, Some(Call::Reset), &mut received, |state, received| {
+        self.or_drop(Some(Call::Reset), &mut received, |state, received| {
             state.load_infos(py, received)?;
             let Self { callbacks, batches, blocks, infos, by_row, .. } = state;
             let dicts = by_row.reset(py, infos)?;

@@ -250,8 +250,7 @@ impl State {
                 first = other;
             }
         }
-        let all: &dyn Fn(usize) -> bool = &|_| true;
-        self.pool.drop_results(received, (call == Some(Call::Reset)).then_some(all));
+        self.drop_results(call, received);
         self.lose(received.rows.iter());
         let text = first.map_or_else(|| "an environment failed".to_owned(), |(_, text)| text);
         let text = format!("{text}; a reset begins again: `init()`");
@@ -359,7 +358,7 @@ impl State {
         self.pool.check(Call::Reset)?; // a pending call may not have read its messages
         self.native().post_compiled_reset(mask, seeds.map(Vec::as_slice));
         self.pool.begin(Call::Reset, reset_flags(mask.is_none()))?;
-        self.reset_mask = None;
+        self.reset_mask = mask.map(<[u8]>::to_vec);
         Ok(())
     }
 
@@ -437,7 +436,7 @@ impl State {
         self.finish_compiled(&mut received, call)?;
         let rows: Vec<usize> = received.rows.iter().collect();
         if rows.len() != size {
-            self.pool.drop_results(&received, None);
+            self.drop_results(None, &received);
             self.lose(rows.iter().copied());
             let text =
                 format!("a part of the batch was received before: {} rows are left", rows.len());

@@ -51,7 +51,7 @@ impl State {
         let completed = self.write_first_states(py, begun, received, calling);
         if completed.is_err() {
             let all = call == Some(Call::Step);
-            self.drop_results(py, call, received);
+            self.drop_results(call, received);
             self.lose(received.rows.iter());
             self.discard_messages(py, received)?;
             self.fail_rows(py, if all { (0..self.rows).collect() } else { rows }, calling)?;

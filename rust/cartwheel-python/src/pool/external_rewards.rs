@@ -130,7 +130,7 @@ impl State {
         self.pool.begin(Call::Settle, 0).map_err(explain)?;
         *received = self.finish(py, Some(Call::Settle), calling, None)?;
         if let Err(raised) = posted {
-            self.drop_results(py, Some(Call::Step), received);
+            self.drop_results(Some(Call::Step), received);
             self.lose(0..self.rows);
             self.discard_messages(py, received)?;
             return Err(raised);

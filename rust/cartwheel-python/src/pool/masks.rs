@@ -6,12 +6,11 @@
 use cartwheel_engine::info::ActionMasks;
 use cartwheel_engine::pool::{Received, ReceivedRows};
 use cartwheel_engine::space::DType;
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::{Block, copy_bytes};
+use crate::array::Block;
 use crate::pool::State;
 use crate::pool::infos::Infos;
 
@@ -125,26 +124,9 @@ impl Masks {
     }
 
     /// A reset of the rows in `mask` has begun; `None`: of all of them.
-    pub(super) fn begin_reset(
-        &mut self,
-        mask: Option<&Bound<'_, PyAny>>,
-        rows: usize,
-    ) -> PyResult<()> {
-        let Some(mask) = mask.filter(|_| self.presence != Presence::Absent) else {
-            self.resetting = None;
-            return Ok(());
-        };
-        let mask = mask.cast::<PyUntypedArray>()?;
-        let mut flags = vec![0; rows];
-        if mask.is_c_contiguous() {
-            copy_bytes(mask, 0, &mut flags);
-        } else {
-            for (row, flag) in flags.iter_mut().enumerate() {
-                *flag = u8::from(mask.get_item(row)?.is_truthy()?);
-            }
-        }
-        self.resetting = Some((0..rows).filter(|&row| flags[row] != 0).collect());
-        Ok(())
+    pub(super) fn begin_reset(&mut self, mask: Option<&[u8]>) {
+        let mask = mask.filter(|_| self.presence != Presence::Absent);
+        self.resetting = mask.map(|mask| (0..mask.len()).filter(|&row| mask[row] != 0).collect());
     }
 
     /// Reads the infos of a batch of all rows, if they have not been read.

@@ -99,8 +99,8 @@ pub(crate) struct State {
     called_rows: Option<Py<PyAny>>,
     /// Whether the last `step_async` named its rows.
     steps_rows: bool,
-    /// The rows that the last reset of all rows, or of a mask, was for; `None` for all rows.
-    reset_mask: Option<Py<PyAny>>,
+    /// The rows that the last reset of all rows, or of a mask, was for, a byte each; `None` for all rows.
+    reset_mask: Option<Vec<u8>>,
     /// Counted on request.
     episodes: Option<Episodes>,
 }
@@ -155,9 +155,9 @@ impl State {
     }
 
     /// Notes that no caller sees the results of a call; `None`: of rows that were sent.
-    fn drop_results(&mut self, py: Python<'_>, call: Option<Call>, received: &Received) {
-        let mask = self.reset_mask.as_ref().map(|mask| mask.bind(py));
-        let is_reset = |row: usize| mask.is_none_or(|mask| is_true(mask, row));
+    fn drop_results(&mut self, call: Option<Call>, received: &Received) {
+        let mask = self.reset_mask.as_deref();
+        let is_reset = |row: usize| is_reset(mask, row);
         let resets = (call == Some(Call::Reset)).then_some(&is_reset as &dyn Fn(usize) -> bool);
         self.pool.drop_results(received, resets);
         if let Some(masks) = &mut self.masks {
@@ -201,21 +201,20 @@ impl State {
         received: &mut Received,
         show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
     ) -> PyResult<R> {
-        self.or_drop(py, call, received, |state, received| state.collect(py, call, received, show))
+        self.or_drop(call, received, |state, received| state.collect(py, call, received, show))
     }
 
     /// Makes Python's results of a batch. If that raises, no caller sees the results of the call;
     /// `None`: rows were sent.
     fn or_drop<R>(
         &mut self,
-        py: Python<'_>,
         call: Option<Call>,
         received: &mut Received,
         make: impl FnOnce(&mut Self, &mut Received) -> PyResult<R>,
     ) -> PyResult<R> {
         let results = make(self, received);
         if results.is_err() {
-            self.drop_results(py, call, received);
+            self.drop_results(call, received);
         }
         results
     }
@@ -256,9 +255,9 @@ const fn reset_flags(full: bool) -> u32 {
     if full { FULL_RESET } else { 0 }
 }
 
-/// Whether an array of truth values is true at a place that it has.
-fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
-    mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
+/// Whether a reset with this mask, or of all rows, is for a row.
+fn is_reset(mask: Option<&[u8]>, row: usize) -> bool {
+    mask.is_none_or(|mask| mask.get(row).is_some_and(|&flag| flag != 0))
 }
 
 /// The cast of actions: native environments read the space's own dtype, except for floats that they

@@ -171,7 +171,7 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = Received::default();
         self.finish_step(py, &mut received, Some(Call::Step), None, calling, timeout)?;
-        self.or_drop(py, Some(Call::Step), &mut received, |state, received| {
+        self.or_drop(Some(Call::Step), &mut received, |state, received| {
             state.load_infos(py, received)?;
             let Self { callbacks, batches, blocks, infos, by_row, rows, .. } = state;
             let block = batches.block(py, blocks, *rows)?;

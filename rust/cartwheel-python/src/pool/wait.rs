@@ -162,7 +162,7 @@ impl State {
             let left = timeout.map(|all| (all - began.elapsed().as_secs_f64()).max(0.0));
             let received = self.finish(py, call, calling, left)?;
             if call != Some(Call::Call) {
-                self.drop_results(py, call, &received);
+                self.drop_results(call, &received);
                 self.lose(received.rows.iter());
             }
             self.discard_messages(py, &received)?;

@@ -204,7 +204,7 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     // SAFETY: this is the count that was just added.
     let kind = unsafe { Arc::from_raw(kind) };
     let _printing = printing(kind.prints_panics);
-    let rows = TypedRows::<E>::new(kind, count);
+    let rows = guarded(|| TypedRows::<E>::new(kind, count));
     // SAFETY: the host's sink (invariant 1).
     unsafe { made(rows.map(|rows| Box::into_raw(Box::new(rows))), error) }
 }
@@ -330,15 +330,16 @@ pub(super) unsafe extern "C" fn parameter_set<E: Env>(
         let value = ParameterValue::read(&mut InfoReader::new(value, 0))?;
         let parameter = env.parameter_mut(name).ok_or_else(|| missing(name))?;
         let before = parameter.get();
-        let mut set = parameter.set(value);
+        let mut set = parameter.set(value).map_err(Refusal::from);
         if set.is_ok() {
-            set = env.check_parameter(name);
+            // A check that panics has not passed.
+            set = guarded(|| env.check_parameter(name));
             if set.is_err() {
                 env.parameter_mut(name).ok_or_else(|| missing(name))?.set(before)?;
             }
         }
         env.parameters_changed();
-        Ok(set?)
+        set
     };
     // SAFETY: invariants 1 and 2.
     unsafe { with_row(rows, row, error, call) }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cartwheel_abi as abi;
 use cartwheel_core::info::RecordKind;
-use cartwheel_core::{Transition, drop_payload};
+use cartwheel_core::{Error, Transition, drop_payload};
 
 use super::batch_call::BatchCall;
 use super::guard::{Refusal, guarded, guarded_drop};
@@ -42,22 +42,19 @@ pub(super) struct Progress {
 }
 
 impl<E: Env> TypedRows<E> {
-    /// `count` environments.
-    pub(super) fn new(kind: Arc<TypedKind<E>>, count: usize) -> Result<Self, Refusal> {
-        let options = guarded(|| Ok::<_, Failure>(E::ResetOptions::default()))?;
+    /// `count` environments. Called guarded.
+    pub(super) fn new(kind: Arc<TypedKind<E>>, count: usize) -> Result<Self, Error> {
         let (running, transitions) = if E::BLOCK > 1 {
             (vec![false; E::BLOCK], vec![None; E::BLOCK])
         } else {
             (Vec::new(), Vec::new())
         };
         let ahead = Ahead { running, transitions, rows: 0..0 };
-        let mut rows = Self { kind, envs: Vec::with_capacity(count), options, ahead };
-        guarded(|| {
-            for _ in 0..count {
-                rows.envs.push(rows.kind.make()?);
-            }
-            Ok::<_, cartwheel_core::Error>(())
-        })?;
+        let (envs, options) = (Vec::with_capacity(count), E::ResetOptions::default());
+        let mut rows = Self { kind, envs, options, ahead };
+        for _ in 0..count {
+            rows.envs.push(rows.kind.make()?);
+        }
         Ok(rows) // if it is dropped before, its environments are dropped one by one
     }
 

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use cartwheel_core::Leaf;
 use cartwheel_engine::memory::{Lease, RolloutLease};
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::plugin::{EnvKind, EnvTable as Table, ResetOptions};
 use cartwheel_engine::space::{BatchLayout, Layout};
 
@@ -44,7 +45,7 @@ pub(crate) fn kind<E: Env>(
     let functions = EnvTable::new::<E>(c"").into_abi();
     // SAFETY: a table of this crate (invariant 1).
     let table = unsafe { Table::of_program(functions, name) };
-    let made = kind_of::<E>(options, prints_panics)
+    let made = with_standard_floats(|| kind_of::<E>(options, prints_panics))
         .map_err(|error| crate::Error::bad_options(format!("{name}: {error}")))?;
     // SAFETY: made for the same environment, a moment ago (invariant 2).
     Ok(unsafe { EnvKind::from_made(&table, text, made) }?)

@@ -87,9 +87,12 @@ fn options_settings_resets_and_frames_are_the_authors() {
     rows.commands.fill(abi::RESET);
     assert_eq!(rows.run_some((0, 1), 0, Some(&options)).0, abi::OK);
     assert_eq!(rows.render(0, 1).unwrap().2, b"####\n#  #\n#@E#\n####\n");
-    let outside = hall.reset_options(r#"{"start": [0, 1]}"#).unwrap();
-    let (code, row, text) = rows.run_some((0, 1), 0, Some(&outside));
-    assert_eq!((code, row, text.as_str()), (abi::FAILED, 0, "[0, 1] is not inside the maze"));
+    for outside in ["[0, 1]", "[1, 5]"] {
+        let options = hall.reset_options(&format!(r#"{{"start": {outside}}}"#)).unwrap();
+        let (code, row, text) = rows.run_some((0, 1), 0, Some(&options));
+        let expected = format!("{outside} is not inside the maze");
+        assert_eq!((code, row, text), (abi::FAILED, 0, expected));
+    }
     let refused = HostKind::new(find(&cartwheel_plugin, "maze/Maze-v0"), r#"{"size": 3}"#);
     assert_eq!(refused.map(|_| ()).unwrap_err(), "size is 3, walls are 0.2");
 }

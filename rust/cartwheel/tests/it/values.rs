@@ -163,6 +163,7 @@ impl Env for Values {
         if name == "numbers" && self.all.numbers.len() > 3 {
             return Err(wrong("at most 3 numbers", &self.all.numbers.get()));
         }
+        assert!(name != "numbers" || !self.all.numbers.contains(&13), "an unlucky number");
         Ok(())
     }
 }
@@ -254,6 +255,17 @@ fn parameters_of_every_type_are_read_and_set() {
     dictionary.dict(0);
     let refusal = rows.set(0, "flag", dictionary.stream()).unwrap_err();
     assert_eq!(refusal, (abi::FAILED, "cannot be a dictionary".to_owned()));
+}
+
+#[test]
+fn a_parameter_whose_check_panics_keeps_its_value() {
+    let kind = HostKind::new(find(&PLUGIN, "values/Values-v0"), "").unwrap();
+    let mut rows = HostRows::new(&kind, 1).unwrap();
+    let (mut bytes, before) = (InfoWriter::new(), rows.get(0, "numbers").unwrap());
+    ParameterValue::List(vec![ParameterValue::Int(13)]).write(&mut bytes);
+    let (code, text) = rows.set(0, "numbers", bytes.stream()).unwrap_err();
+    assert_eq!((code, text.starts_with("an unlucky number")), (abi::PANICKED, true), "{text}");
+    assert_eq!(rows.get(0, "numbers").unwrap(), before);
 }
 
 #[test]
