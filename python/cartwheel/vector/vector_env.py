@@ -302,7 +302,7 @@ class VectorEnv(
             max_episodes_per_worker,
             None if max_worker_memory is None else as_bytes("max_worker_memory", max_worker_memory),
         )
-        self.autoreset_mode = as_autoreset_mode(autoreset_mode)
+        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
         self._rules = Rules.from_keywords(
