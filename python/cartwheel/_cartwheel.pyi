@@ -1011,6 +1011,7 @@ class Pool:
 
         Raises:
             ValueError: Episodes are not counted, or there are more or fewer rows.
+            gymnasium.error.AlreadyPendingCallError: Rows are in flight, or a call is pending.
         """
 
     def begin_episodes(self, rows: Any) -> None:

@@ -8,6 +8,7 @@ import signal
 import termios
 import threading
 import time
+from functools import partial
 
 import gymnasium as gym
 import pytest
@@ -90,12 +91,36 @@ def hangs():
 
 def test_an_environment_that_is_never_made_times_out_for_its_row_alone():
     async def main():
-        async with opened([hangs, Notebook], timeout=SHORT_S) as envs:
+        async with opened([hangs, Notebook], timeout=SHORT_S, start_concurrency=1) as envs:
             late = asyncio.ensure_future(outcome(envs.reset(0)))
             await sent(envs, 0)
             limit(envs, LONG_S)
             assert await envs.reset(1) == ("about nothing", {})
             assert isinstance(await late, WorkerTimeoutError)
+
+    asyncio.run(main())
+
+
+class HangsOnce(Notebook):
+    """Its first constructor never returns."""
+
+    def __init__(self, folder):
+        super().__init__()
+        if not folder.exists():
+            folder.mkdir()
+            hangs()
+
+
+def test_a_restart_ends_the_first_constructor_for_which_all_rows_wait(tmp_path):
+    async def main():
+        async with opened([partial(HangsOnce, tmp_path / "made"), Notebook]) as envs:
+            waits = asyncio.ensure_future(outcome(envs.reset(0)))
+            while not (tmp_path / "made").exists():
+                await asyncio.sleep(0.001)
+            await envs.restart(0)
+            assert await envs.reset(1) == ("about nothing", {})
+            assert isinstance(await waits, cartwheel.WorkerDiedError)
+            assert await envs.reset(0) == ("about nothing", {})
 
     asyncio.run(main())
 

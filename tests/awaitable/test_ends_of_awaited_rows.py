@@ -155,6 +155,21 @@ def test_a_loop_that_is_closed_with_tasks_that_wait_for_a_row_prevents_no_close(
     waits._log_destroy_pending = False
 
 
+def test_a_loop_that_is_closed_within_an_aclose_prevents_no_other():
+    envs, loop = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0), EndingLoop()
+
+    async def main():
+        end = asyncio.ensure_future(envs._rows.closed())
+        await turns()
+        return end
+
+    end = loop.run_until_complete(main())
+    loop.close()
+    asyncio.run(asyncio.wait_for(envs.aclose(), 30))
+    assert not end.done()
+    end._log_destroy_pending = False
+
+
 def test_a_request_that_was_checked_before_another_thread_closed_is_refused(monkeypatch):
     """The check reads ``failure`` last."""
     left = []

@@ -67,6 +67,21 @@ def test_a_function_that_cannot_be_pickled_is_refused_before_anything_starts():
         cartwheel.AwaitableEnvs([Session, threading.Lock().acquire])
 
 
+def test_a_request_that_cannot_be_pickled_leaves_its_row_as_it_was():
+    async def main():
+        async with opened([Session, Numbered], on_error="restart") as envs:
+            for row, action in enumerate(("step", 0)):
+                await envs.reset(row)
+                await envs.step(row, action)
+                lock = threading.Lock()
+                for request in (envs.step(row, lock), envs.reset(row, options={"lock": lock})):
+                    with pytest.raises(TypeError, match="cannot pickle"):
+                        await request
+                assert (await envs.step(row, action))[4] == {"steps": 2}
+
+    asyncio.run(main())
+
+
 def test_wrong_rows_and_copies_are_refused():
     async def main():
         spaces = (Box(0, 1000, (2,), np.float32), Discrete(10))

@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing.connection import wait
 
 import pytest
+from gymnasium.error import ResetNeeded
 
 import cartwheel
 from cartwheel.workers.process import StartProcess
@@ -54,31 +55,37 @@ def test_a_process_that_has_ended_is_not_killed_because_another_may_have_its_num
 
 
 class Unwatchable:
-    """A pool that has no descriptor left for one process."""
+    """A pool that cannot watch the next processes."""
 
-    def __init__(self, pool):
-        self._pool, self.refused = pool, []
+    def __init__(self, pool, errors):
+        self._pool, self._errors = pool, errors
 
     def __getattr__(self, name):
         return getattr(self._pool, name)
 
     def resume(self, *args):
-        if not self.refused:
-            self.refused.append(args)
-            raise OSError(errno.EMFILE, "too many open files")
+        if self._errors:
+            raise self._errors.pop()
         self._pool.resume(*args)
 
 
-def test_a_process_that_cannot_be_watched_is_an_error_of_its_row_alone():
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        ([OSError(errno.EMFILE, "too many open files")], OSError),
+        ([ProcessLookupError()] * 2, cartwheel.WorkerDiedError),  # a reset starts another one once
+    ],
+)
+def test_a_process_that_cannot_be_watched_is_an_error_of_its_row_alone(errors, raised):
     async def main():
         async with opened([Notebook] * 2, lazy=True) as envs:
             await envs.reset(0)
-            service = envs._rows.service
-            pool = Unwatchable(service._opened.pool)
+            service, left = envs._rows.service, list(errors)
+            pool = Unwatchable(service._opened.pool, left)
             service._opened = dataclasses.replace(service._opened, pool=pool)
-            with pytest.raises(OSError, match="too many open files"):
+            with pytest.raises(raised):
                 await envs.reset(1)
-            assert len(pool.refused) == 1
+            assert not left
             assert await envs.call(0, "write", "goes on") == 2
             assert await envs.reset(1) == ("about nothing", {})
 
@@ -126,6 +133,25 @@ def test_a_restart_ends_a_request_that_waits_for_its_process(monkeypatch):
                 await reset
             may_start.set()
             assert await envs.reset(0) == ("about nothing", {})
+
+    asyncio.run(main())
+
+
+def test_a_call_does_not_go_on_with_another_environment_after_a_death():
+    async def main():
+        async with opened([Session]) as envs:
+            for request in (partial(envs.call, 0, "double", 2), partial(envs.step, 0, "step")):
+                _, info = await envs.reset(0)
+                os.kill(info["pid"], signal.SIGKILL)
+                # As after a death that was noticed with the result of the request before.
+                service = envs._rows.service
+                service._inbox.append(partial(service._drop_next, 0))
+                service.wake()
+                with pytest.raises(cartwheel.WorkerDiedError) as caught:
+                    await request()
+                assert caught.value.pid == info["pid"]
+                with pytest.raises(ResetNeeded, match="row 0 failed"):
+                    await envs.step(0, "step")
 
     asyncio.run(main())
 

@@ -4,7 +4,7 @@ from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
-from gymnasium.error import ResetNeeded
+from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cartwheel import EpisodeOverError, RecordEpisode, TrajectoryDataset
@@ -254,6 +254,17 @@ def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, 
     assert info["elapsed_step"].tolist() == [1, 1, 0]
     info = envs.step(np.zeros(3, np.int64))[4]
     assert info["elapsed_step"].tolist() == [2, 2, 1]
+
+
+def test_a_state_that_a_busy_pool_refuses_changes_no_count(make):
+    envs = make("CartPole-v1", num_envs=3)
+    envs.reset()
+    envs.step(np.zeros(3, int))
+    state = envs.state_dict()
+    envs.async_reset()
+    with pytest.raises(AlreadyPendingCallError):
+        envs.load_state_dict(state)
+    assert envs.recv()[-1]["elapsed_step"].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("env_type", ["gymnasium", "gym"])

@@ -263,7 +263,7 @@ def test_spaces_without_a_fixed_shape_are_refused(call, name, space):
 def test_batches_of_tuple_actions_of_players_may_be_lists():
     space = Tuple([Discrete(3), Dict(deep=Box(-1, 1, (2,)))])
     ids, actions = np.array([1]), [[2, 1], {"deep": [[0, 1], [1, 0]]}]
-    players = Players(Discrete(2), space, 3, 2)
+    players = Players(space, 3, 2)
     batch = {"obs": np.zeros((1, 3)), "reward": np.zeros((1, 3)), "present": np.array([[1, 0, 1]])}
     batch |= dict.fromkeys(("terminated", "truncated"), np.zeros((1, 3)))
     players.rows(ids, batch, np.zeros(1, np.bool_))

@@ -325,11 +325,11 @@ def test_np_random_is_a_tuple_of_each_environments_generator(build_everywhere):
         assert_identical(envs.np_random, oracle.np_random)
 
 
-def test_np_random_cannot_be_assigned(build_any):
+def test_what_workers_have_cannot_be_assigned_here(build_any):
     envs = build_any([POLE] * 2)
-    for name in ("np_random", "np_random_seed"):
+    for name in ("np_random", "np_random_seed", "autoreset_mode"):
         with pytest.raises(AttributeError, match=r"no setter|can't set"):
-            setattr(envs, name, 3)
+            setattr(envs, name, getattr(envs, name))
 
 
 def test_metadata_is_a_copy_with_the_mode(build):

@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.workers import serve
+from cartwheel.workers import launch, serve
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.worker import Worker
@@ -314,6 +314,20 @@ def test_the_timeout_applies_to_the_construction(build_workers, gates):
         late = failure.value.env_index
     assert time.monotonic() - before < 30
     gates.open(3, 4)
+
+
+def test_a_worker_that_ends_before_the_pool_watches_it_is_named(build_processes, monkeypatch):
+    set_up = launch.set_up
+
+    def set_up_and_end(group, *args):
+        made = set_up(group, *args)
+        group.processes[1].kill()
+        group.processes[1].join()
+        return made
+
+    monkeypatch.setattr(launch, "set_up", set_up_and_end)
+    with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 1 .*died during construct"):
+        build_processes(transcripts(3, 3), num_workers=2)
 
 
 def test_a_construction_within_the_timeout_affects_no_later_call(build_workers, gates):

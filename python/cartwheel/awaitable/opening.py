@@ -119,7 +119,8 @@ def _fast_kind(space: Any) -> Callable[[Any], bool]:
     """Returns a function that says whether an action can go through shared memory as it is."""
     if isinstance(space, Discrete) and space != shared(None):
         return lambda action: type(action) in (int, np.int64) and -(2**63) <= action < 2**63
-    if isinstance(space, Box | MultiBinary | MultiDiscrete):
+    # A batch of arrays without dimensions gives the environments scalars.
+    if isinstance(space, Box | MultiBinary | MultiDiscrete) and space.shape:
         dtype, shape = space.dtype, space.shape
         return lambda action: (
             type(action) is np.ndarray and action.dtype == dtype and action.shape == shape

@@ -20,6 +20,7 @@ class Request:
         row: The row.
         asked: Its kind and arguments.
         future: Of the loop of the task that awaits it.
+        continues: Whether it needs the environment in the state that the request before left.
         is_abandoned: Whether no task awaits it any more.
         attempts: How often it was repeated after a failure.
         makes: Whether it makes the environment of its process.
@@ -31,6 +32,7 @@ class Request:
     row: int
     asked: Asked
     future: Any = None
+    continues: bool = False
     is_abandoned: bool = False
     attempts: int = 0
     makes: bool = False
@@ -52,6 +54,7 @@ class Outcome:
         value: The result of a request that succeeded.
         error: The exception of one that did not.
         is_late: Whether the row is still busy with it: the error is a time-out.
+        is_refused: Whether it was not sent: the row is as it was before.
         spaces: The spaces of an environment that was just made.
     """
 
@@ -59,6 +62,7 @@ class Outcome:
     value: Any = None
     error: BaseException | None = None
     is_late: bool = False
+    is_refused: bool = False
     spaces: tuple[Any, Any] | None = None
 
 

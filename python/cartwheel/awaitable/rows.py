@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from cartwheel._internal.reset_arguments import copied
 from cartwheel.awaitable.requests import Request
 from cartwheel.awaitable.service import Service
 from cartwheel.errors import (
@@ -47,6 +48,10 @@ class Phase(enum.Enum):
     RUNNING = enum.auto()
     OVER = enum.auto()
     FAILED = enum.auto()
+
+
+#: The states of a row that has an episode.
+_BEGUN = (Phase.RUNNING, Phase.OVER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +184,7 @@ class Rows:
         """Sends a request, together with others of this turn of the loop."""
         if row.remakes and request.asked.kind == "reset":
             request.asked, row.remakes = dataclasses.replace(request.asked, remake=True), False
+        request.continues = request.asked.kind != "reset" and row.phase in _BEGUN
         row.current = request
         self.service.post(request)
         self._wake_soon()
@@ -210,7 +216,7 @@ class Rows:
             self._fail_all()
             ends, self._ends = self._ends, []
             for end in ends:
-                if not end.done():
+                if _is_open(end):
                     end.set_result(None)
 
     # Requests
@@ -307,8 +313,9 @@ class Rows:
                 self._limit(row, row.waiting)
             return
         row.current = None
-        if outcome.error is not None and row.overtaken is request:
-            _fail(request, outcome.error)  # a restart is not a failure, which a policy may hide
+        if outcome.is_refused or (outcome.error is not None and row.overtaken is request):
+            _fail(request, outcome.error)  # neither is a failure, which a policy may hide
+            row.remakes |= request.asked.remake
         elif outcome.error is not None:
             self._failed(row, request, outcome.error)
         else:
@@ -335,7 +342,7 @@ class Rows:
         elif kind == "step":
             row.phase = Phase.OVER if value[2] or value[3] else Phase.RUNNING
         if kind != "call" and self._shows_again:
-            row.shown = value[0]
+            row.shown = copied(value[0])  # the caller may write into its own
         _succeed(request, value)
 
     def _failed(self, row: _Row, request: Request, error: BaseException) -> None:

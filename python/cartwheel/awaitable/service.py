@@ -121,6 +121,11 @@ class Service:
     def restart(self, row: int) -> None:
         """Kills the process of a row; another one is started. The request of the row fails."""
         self._inbox.append(functools.partial(self._restart, row))
+        group = self._group
+        if self._pool is None and group.processes[row] is not None:
+            # The thread waits for the environment of this process, which does not die by itself.
+            group.reported.add(row)
+            group.kill(row)
 
     def wake(self) -> None:
         """Makes the thread read its inbox."""
@@ -227,8 +232,8 @@ class Service:
             return
         if request is None or row.sent is not None or row.is_dropped:
             return
-        if not row.is_made and request.asked.kind == "step":
-            row.held = None  # its process died with the result of the step before
+        if not row.is_made and request.continues:
+            row.held = None  # its process died with the result of the request before
             death = copy.copy(self._group.deaths[index])  # the one that is kept must not get frames
             self._end(request, Outcome(request, error=death))
             return
@@ -256,7 +261,7 @@ class Service:
             self._send_message(request.row, {"asked": request.asked})
         except Exception as error:  # it cannot be pickled
             row.sent = None
-            self._end(request, Outcome(request, error=error))
+            self._end(request, Outcome(request, error=error, is_refused=True))
 
     def _send_message(self, row: int, keywords: dict[str, Any]) -> None:
         channel = self._group.channels[row]
@@ -365,7 +370,7 @@ class Service:
                 self._rows[request.row].is_hung = True
                 self._group.kill(request.row)
             else:
-                self.outcomes.append(Outcome(request, error=self._late(request), is_late=True))
+                self._end(request, Outcome(request, error=self._late(request), is_late=True))
                 self._on_outcomes()
         return None
 
@@ -511,7 +516,8 @@ class Service:
         try:
             self._opened.pool.resume(index, pid, filled)
         except ProcessLookupError:  # it has ended already
-            self._advance(index)
+            self._group.reap(index)
+            self._refuse(index, self._group.died(index, "construct"))
         except OSError as error:  # as without a descriptor to watch it
             self._refuse(index, error)
         else:

@@ -118,7 +118,9 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
 
 
 def safe_dtypes(space: Space[Any]) -> frozenset[Any]:
-    """Returns the dtypes that the core casts to the dtype of a space without loss."""
+    """Returns the dtypes that the core casts to the dtype of a space of arrays without loss."""
+    if not isinstance(space, ARRAY_SPACES):
+        return frozenset()
     dtype = np.dtype(space.dtype)
     codes = np.typecodes["AllInteger"] if dtype.kind in "iu" else np.typecodes["Float"]
     return frozenset(np.dtype(code) for code in codes if np.can_cast(code, dtype, "safe"))

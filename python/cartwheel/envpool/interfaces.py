@@ -116,12 +116,6 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             return (batch.observations, batch.infos) if return_info else batch.observations
         return tuple(batch)
 
-    def step(self, action: Any, env_id: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        self._send_in_step(action, env_id)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self.recv()
-        return result
-
     def xla(self) -> tuple[Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """Returns functions that step the pool inside of functions that JAX compiles.
 
@@ -197,14 +191,6 @@ class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it return
         if reset:
             return (batch.observations, infos) if return_info else batch.observations
         return batch.observations, batch.rewards, batch.terminations | batch.truncations, infos
-
-    def step(  # type: ignore[override]  # four values, as in gym before 0.26
-        self, action: Any, env_id: Any = None
-    ) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        self._send_in_step(action, env_id)
-        result: tuple[Any, Any, Any, dict[str, Any]] = self.recv()
-        return result
 
 
 def _infos(batch: Batch) -> dict[str, Any]:
@@ -332,8 +318,3 @@ class DMEnvPool(Specs, EnvPool, Environment):  # type: ignore[misc]  # dm_env sh
             timeout: Seconds to wait; by default the ``timeout`` of the constructor.
         """
         return time_step(*self._receive(timeout))
-
-    def step(self, action: Any, env_id: Any = None) -> Any:
-        """Sends and receives: :meth:`send` followed by :meth:`recv`."""
-        self._send_in_step(action, env_id)
-        return self.recv()

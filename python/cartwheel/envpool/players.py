@@ -154,21 +154,17 @@ def _not_empty(infos: dict[str, Any]) -> dict[str, Any]:
 
 
 class Players:
-    """Player-major rows: all players of the first environment of a batch, then of the second.
+    """Player-major rows: all players of the first environment of a batch, then of the second."""
 
-    Attributes:
-        observation_space: The observation space of one player.
-        action_space: The action space of one player.
-        places: The maximum number of players of an environment.
-    """
+    def __init__(self, action_space: Space[Any], places: int, num_envs: int) -> None:
+        """Begins without present players; the first results mark those that are present.
 
-    def __init__(
-        self, observation_space: Space[Any], action_space: Space[Any], places: int, num_envs: int
-    ) -> None:
-        """Begins without present players; the first results mark those that are present."""
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self.places = places
+        Args:
+            action_space: The action space of one player.
+            places: The maximum number of players of an environment.
+            num_envs: Number of environments.
+        """
+        self._action_space = action_space
         self._actions = batch_space(action_space, places)
         self._present = np.zeros((num_envs, places), np.bool_)
 
@@ -224,9 +220,9 @@ class Players:
                     "`players.env_id` must name each environment once for each of its players: "
                     f"environments {ids.tolist()} have {counts.tolist()}, got {given.tolist()}"
                 )
-        actions = checked(self.action_space, actions, owners)
+        actions = checked(self._action_space, actions, owners)
         if players_env_id is not None:
-            actions = nested.take(self.action_space, actions, order)
+            actions = nested.take(self._action_space, actions, order)
         blank: Any = create_empty_array(self._actions, n=len(ids))
         nested.assign(blank, present, actions)
         return blank

@@ -66,19 +66,20 @@ class EnvPool(ClosesAfterWith):
         metadata: The metadata of the environments, with ``autoreset_mode``.
     """
 
+    recv: Any
+
     def __init__(self, task: Task, config: Config) -> None:
         self._envs = engine.start(task, config)
         self._native = isinstance(self._envs, NativeVectorEnv)
         self.num_envs = config.num_envs
         self.batch_size = config.batch_size
         self.is_async = self.batch_size < self.num_envs
-        self.autoreset_mode = config.autoreset_mode
         self.metadata = dict(self._envs.metadata)
         self.render_mode = self._envs.render_mode
         self._players: Players | None = None
         if task.parallel:
             observation, action, places = self.metadata.pop("players")
-            self._players = Players(observation, action, places, self.num_envs)
+            self._players = Players(action, places, self.num_envs)
         else:
             observation = self._envs.single_observation_space
             action = self._envs.single_action_space
@@ -100,6 +101,11 @@ class EnvPool(ClosesAfterWith):
         #: The seed of each environment's next reset, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
         self._timeout = as_timeout(config.timeout)
+
+    @property
+    def autoreset_mode(self) -> gym.vector.AutoresetMode:
+        """When a finished environment restarts."""
+        return self._envs.autoreset_mode
 
     @property
     def config(self) -> dict[str, Any]:
@@ -148,9 +154,8 @@ class EnvPool(ClosesAfterWith):
             gymnasium.error.ResetNeeded: Some environments were never reset, or their last result
                 was lost; and the mode is ``DISABLED``, or they have several players.
         """
-        is_array = type(action) is np.ndarray
         if (
-            is_array
+            type(action) is np.ndarray
             and action.dtype in self._core_dtypes
             and (env_id is not None or not self.is_async)
         ):
@@ -162,12 +167,13 @@ class EnvPool(ClosesAfterWith):
                 return
         self._send_checked(action, env_id)
 
-    def _send_in_step(self, action: Any, env_id: Any) -> None:
-        """Sends; the error of environments that are busy names ``step``, which the user called."""
+    def step(self, action: Any, env_id: Any = None) -> Any:
+        """Sends and receives: :meth:`send` followed by ``recv``, whose results it returns."""
         try:
             self.send(action, env_id)
         except EnvBusyError as busy:
             raise EnvBusyError("step", busy.env_ids) from None
+        return self.recv()
 
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
         """Returns actions, the environments that they are for, and the environments of players."""
@@ -303,9 +309,7 @@ class EnvPool(ClosesAfterWith):
 
     def _refuse_busy(self, calling: str, ids: NDArray[Any]) -> None:
         """Raises if results of some of these environments are outstanding."""
-        # A step of all rows is one pending call; `in_flight` does not list its rows.
-        all_busy = self._pool.pending() == "step"
-        busy = ids if all_busy else ids[np.isin(ids, self._pool.in_flight())]
+        busy = ids[np.isin(ids, self._pool.in_flight())]
         if busy.size:
             raise EnvBusyError(calling, busy.tolist())
 
@@ -321,7 +325,7 @@ class EnvPool(ClosesAfterWith):
         if self._players is not None:
             batch = self._by_player(batch)
         if self._convert is not None:
-            batch = batch._replace(observations=self._convert(batch.observations))
+            batch = Batch(self._convert(batch.observations), *batch[1:])
         for key, dtype in self._info_dtypes.items():
             if key in batch.infos:
                 batch.infos[key] = batch.infos[key].astype(dtype)
@@ -333,7 +337,7 @@ class EnvPool(ClosesAfterWith):
             batch.infos["env_id"], batch.observations, batch.truncations
         )
         batch.infos["players"] = players
-        return batch._replace(observations=observations, rewards=rewards)
+        return Batch(observations, rewards, *batch[2:])
 
     def _reset(self, env_id: Any, seed: Any, options: dict[str, Any] | None) -> Batch:
         """Resets environments and receives a batch."""

@@ -185,7 +185,7 @@ class NativeVectorEnv(
             options = defaults | options
             render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
         options = environment_keywords(options)
-        self.autoreset_mode = as_autoreset_mode(autoreset_mode)
+        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
         self.restart_policy = RestartPolicy(on_error, max_restarts=max_restarts)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gymnasium.spaces import Box
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
     from typing_extensions import Self
 
@@ -63,7 +62,6 @@ class PoolVectorEnv(
     direct base, too. Your own subclass is recognized if it also names that base.
     """
 
-    autoreset_mode: AutoresetMode
     #: Whether some of the rows can be stepped. Wrappers that preserve this have the attribute, too.
     steps_rows = True
     #: Whether rows can be sent and received. Wrappers that preserve this have the attribute, too.

@@ -30,7 +30,6 @@ class PoolOwner(Generic[ObsType, ActType]):
     num_envs: int
     single_observation_space: Space[Any]
     single_action_space: Space[Any]
-    autoreset_mode: AutoresetMode
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
@@ -38,8 +37,14 @@ class PoolOwner(Generic[ObsType, ActType]):
     #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.
     _callbacks: Any
     _pool: Pool
+    _autoreset_mode: AutoresetMode
     #: The number of steps and resets that had begun at the end of the last reset of all rows.
     _reset_at = 0
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a finished environment restarts. Workers have read it, so it cannot be set."""
+        return self._autoreset_mode
 
     def _named(self, env_index: Any) -> list[int] | None:
         """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""

@@ -302,7 +302,7 @@ class VectorEnv(
             max_episodes_per_worker,
             None if max_worker_memory is None else as_bytes("max_worker_memory", max_worker_memory),
         )
-        self.autoreset_mode = as_autoreset_mode(autoreset_mode)
+        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
         self._rules = Rules.from_keywords(
@@ -479,27 +479,31 @@ class VectorEnv(
             self, self._group, self.action_space, self.restart_policy.call_timeout, self.states
         )
         self._callbacks = callbacks
-        self._pool = Pool(
-            memory,
-            plan["observations"],
-            plan["actions"],
-            shard=own_shard,
-            pids=[process.pid for process in self._group.processes],
-            objects=self._group.objects,
-            channels=self._group.channels,
-            callbacks=callbacks,
-            class_name=type(self).__name__,
-            timeout=self.restart_policy.call_timeout,
-            columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
-            spin=spin,
-            inline=self.executor == "inline",
-            restart=self.restart_policy.resumes,
-            hang_limit=self.restart_policy.hang_limit,
-            reminder=reminder,
-            maniskill_names=self.final_names == "maniskill",
-            reward_width=plan["reward_width"],
-            masks=masks,
-        )
+        try:
+            self._pool = Pool(
+                memory,
+                plan["observations"],
+                plan["actions"],
+                shard=own_shard,
+                pids=[process.pid for process in self._group.processes],
+                objects=self._group.objects,
+                channels=self._group.channels,
+                callbacks=callbacks,
+                class_name=type(self).__name__,
+                timeout=self.restart_policy.call_timeout,
+                columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
+                spin=spin,
+                inline=self.executor == "inline",
+                restart=self.restart_policy.resumes,
+                hang_limit=self.restart_policy.hang_limit,
+                reminder=reminder,
+                maniskill_names=self.final_names == "maniskill",
+                reward_width=plan["reward_width"],
+                masks=masks,
+            )
+        except ProcessLookupError:  # of a worker that has ended since it described its environments
+            self._group.check_alive("construct")
+            raise
         try:
             self._group.wait_until_ready(deadline)
         except BaseException:

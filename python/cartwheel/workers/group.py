@@ -258,6 +258,12 @@ class WorkerGroup:
             stderr=self._last_lines(worker),
         )
 
+    def check_alive(self, phase: str) -> None:
+        """Raises the death, in this phase, of the first worker whose process has ended."""
+        for worker, process in enumerate(self.processes):
+            if process._popen.has_ended():
+                raise self.logged(self.died(worker, phase))
+
     def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
         """Returns the exception for a worker process that was killed because it hung."""
         pid, seconds = self.processes[worker].pid, self.restart_policy.timeout

@@ -397,6 +397,21 @@ def test_envpool_makes_it():
         envpool.make(CORRIDOR, lenght=3)
 
 
+def test_envpool_takes_actions_in_parts(make_envs, closes):
+    chase = "test_plugin/Chase-v0"
+    envs, pool = make_envs(env_id=chase), closes(envpool.make(chase, num_envs=3, seed=7))
+    assert_identical(pool.reset()[0], envs.reset(seed=7)[0])
+    envs.action_space.seed(7)
+    for actions in [envs.action_space.sample() for _ in range(6)]:
+        for rows in (None, [2, 0]):
+            part = {key: value[: None if rows is None else 2] for key, value in actions.items()}
+            got, expected = pool.step({**part, "env_id": rows}), envs.step(part, rows)
+            assert_identical(got[0], expected[0])
+            assert_identical(got[1], expected[1].astype(np.float32))
+    with pytest.raises(ValueError, match=r"action must be a dictionary with the keys .*hunter"):
+        pool.step(np.zeros(3, np.float32))
+
+
 # The command line
 
 

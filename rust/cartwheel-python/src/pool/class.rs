@@ -531,7 +531,8 @@ impl PyPool {
         ended: Vec<bool>,
         fresh: Vec<bool>,
     ) -> PyResult<()> {
-        self.exclusive.with_pool(py, Call::Call, "set_episodes", |state| {
+        self.exclusive.with_pool(py, Call::Call, "load_state_dict", |state| {
+            state.check_idle(py, "load_state_dict")?;
             let counted = state.episodes.as_mut();
             if counted.is_some_and(|counted| counted.restore(&elapsed, &ended, &fresh)) {
                 return Ok(());
