@@ -147,8 +147,8 @@ class Collector(ClosesAfterWith):
       that may be faster, and keeps the fastest; :meth:`stats` has the choice and its reason.
 
     In these three orders the policy is called with some rows (a recurrent one gets their numbers),
-    and rows that only reset (``NEXT_STEP``) are left out: their action and extras are 0, and their
-    masks of actions true.
+    and rows that only reset (``NEXT_STEP``) are left out: their action is the one nearest to 0,
+    their extras are 0, and their masks of actions true.
     ``docs/collecting.md`` compares the orders for common training loops.
 
     **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight

@@ -21,6 +21,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -34,6 +35,7 @@ from cartwheel.vector.infos import check_infos, failed_steps
 from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.buffers import Carry
@@ -91,6 +93,7 @@ class Pipeline(Columns, abc.ABC):
         self.waited = 0.0
         self.busy, self.steps = np.zeros(num_rows), np.zeros(num_rows, np.int64)
         self._finals = FinalsOfInfos(self._space)
+        self._idle = nested.each(_nearest_to_zero, envs.single_action_space)
         self._own_order: str | None = None
         self._is_begun = False
         #: Whether the last send or receive has been recorded.
@@ -247,15 +250,13 @@ class Pipeline(Columns, abc.ABC):
         self._is_whole = True
 
     def _pass(self, rows: NDArray[np.int64]) -> None:
-        """Sends steps that only reset; the policy is not called, and the action is 0."""
+        """Sends steps that only reset; the policy is not called."""
         if len(rows):
             self._send(rows, self._no_actions(len(rows)), {}, self._actor.version)
 
     def _no_actions(self, count: int) -> Any:
-        """Returns a batch of actions that are 0."""
-        return nested.apply(
-            lambda form: np.zeros((count, *form.shape[2:]), form.dtype), self._answers.actions
-        )
+        """Returns a batch of the action nearest to 0, for rows that ignore it."""
+        return nested.apply(lambda one: np.repeat(one[None], count, axis=0), self._idle)
 
     def _send_resets(self, rows: NDArray[np.int64]) -> None:
         """Sends the resets of rows whose episode is over, or lets their spares play."""
@@ -444,3 +445,15 @@ class Pipeline(Columns, abc.ABC):
         if len(parts) == 1:
             return parts[0]
         return nested.at(nested.concat(parts), np.argsort(np.concatenate(order)))
+
+
+def _nearest_to_zero(space: Space[Any]) -> NDArray[Any]:
+    """The action nearest to 0: native environments refuse what is not in their space."""
+    nearest = np.zeros(space.shape or (), space.dtype)
+    if isinstance(space, Box):
+        nearest = nearest.clip(space.low, space.high)
+    elif isinstance(space, Discrete):
+        nearest = nearest.clip(space.start, space.start + space.n - 1)
+    elif isinstance(space, MultiDiscrete):
+        nearest = nearest.clip(space.start, space.start + space.nvec - 1)
+    return np.asarray(nearest, space.dtype)

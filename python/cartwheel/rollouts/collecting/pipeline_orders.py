@@ -155,11 +155,14 @@ class Groups(Pipeline):
         actions, extras, version = self._ask(chosen, self._observations(chosen))
         if len(asked) < len(rows):
             # Actions keep their dtype, too: floats may be wider than those of the space.
-            def padded(part: NDArray[Any], name: str = "actions") -> NDArray[Any]:
-                whole = unasked(name, part[None], (len(rows),))
+            def padded(whole: NDArray[Any], part: NDArray[Any]) -> NDArray[Any]:
+                whole = whole.astype(part.dtype)
                 whole[asked] = part
                 return whole
 
-            actions = nested.apply(padded, actions)
-            extras = {name: padded(extra, name) for name, extra in extras.items()}
+            actions = nested.apply(padded, self._no_actions(len(rows)), actions)
+            extras = {
+                name: padded(unasked(name, extra[None], (len(rows),)), extra)
+                for name, extra in extras.items()
+            }
         self._send(rows, actions, extras, version)
