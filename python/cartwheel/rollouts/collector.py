@@ -151,9 +151,9 @@ class Collector(ClosesAfterWith):
     their extras are 0, and their masks of actions true.
     ``docs/collecting.md`` compares the orders for common training loops.
 
-    **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight
-    between two calls of :meth:`collect`. With more, rows that have their steps begin the next
-    rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
+    **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and without ``standby`` nothing
+    is in flight between two calls of :meth:`collect`. With more, rows that have their steps begin
+    the next rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
     (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns ahead of the
     slowest. Nothing is dropped, so fast rows are not favored. With ``background=True`` a thread
     collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` is the version of the
@@ -161,8 +161,10 @@ class Collector(ClosesAfterWith):
     ``columns``, an action is at most ``run_ahead`` updates old, and in the background
     ``run_ahead + queue + 1``.
 
-    **While rows are in flight** (``run_ahead``, ``columns``, ``background``), ``envs.step``,
-    ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause` first. If an
+    **While rows are in flight** (``run_ahead``, ``columns``, ``standby``, ``background``),
+    ``envs.step``, ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause`
+    first. After an exception of :meth:`collect`, unless a thread still collects, and when the
+    collector is gone, ``envs.reset`` and ``evaluate`` drop what is in flight instead. If an
     environment raises, complete rollouts are returned, the unfinished one is lost, and the next one
     begins with a reset. In the background the next :meth:`collect` raises the exception of the
     policy or the environments, after the complete rollouts; :meth:`collect` continues when it is
@@ -545,8 +547,9 @@ class Collector(ClosesAfterWith):
         """Ends the background thread and drops unfinished rollouts; may be called again.
 
         A ``with`` statement calls it at its end. It does not close the environments, in which
-        nothing is in flight afterwards. Where the policy or another thread calls it, the
-        :meth:`collect` that is in progress ends with the next call of the policy, and drops them.
+        nothing of this collector is in flight afterwards. Where the policy or another thread calls
+        it, the :meth:`collect` that is in progress ends with the next call of the policy, and drops
+        them.
 
         Raises:
             RuntimeError: The thread does not end within 30 seconds, or it is the policy's own.

@@ -117,6 +117,7 @@ class Pipeline(Columns, abc.ABC):
 
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
+        self._is_begun = False  # until all is as it should be
         self._begin_columns(carry, shown)
         self._state = np.full(self._num_rows, READY, np.int8)
         self._first = carry.is_first.copy()
@@ -158,19 +159,21 @@ class Pipeline(Columns, abc.ABC):
         self._give_order_back()
 
     def drop(self) -> None:
-        """Drops all columns; a reset comes next.
+        """Drops all columns; a reset comes next. What another caller has sent stays in flight.
 
         Raises:
             Exception: Rows cannot be received, because a worker died or is late.
         """
+        is_own = self._is_begun and not (self._is_whole and self._calls.others())
         self._is_begun = False
         self._blocks = {}
-        drop_in_flight(self._envs)
+        if is_own:
+            drop_in_flight(self._envs)
         self._give_order_back()
 
     def _give_order_back(self) -> None:
         """Restores the order in which the vector environment returns rows."""
-        if self._own_order is not None:
+        if self._own_order is not None and not self._envs.unwrapped.in_flight:
             self._envs.unwrapped.recv_order = self._own_order
             self._own_order = None
 
@@ -184,6 +187,16 @@ class Pipeline(Columns, abc.ABC):
             return self._is_whole and len(self._envs.unwrapped.in_flight) == self._flying
         return False
 
+    def __del__(self) -> None:
+        """Lets a reset drop what is in flight: this collector receives it no more."""
+        with contextlib.suppress(Exception):  # closed, or never begun
+            if not self.needs_reset and not self._calls.others():
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Lets a reset by another caller drop the rows in flight, unless they are received."""
+        self._envs.unwrapped._pool.give_up()
+
     # Collecting
 
     def collect(self) -> Rollout:
@@ -191,6 +204,13 @@ class Pipeline(Columns, abc.ABC):
 
         If the policy raises, its rows wait; the next call continues.
         """
+        try:
+            return self._collected()
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _collected(self) -> Rollout:
         if self.is_between_rollouts:
             self._answers.extras = None
         if not self._flying and self._own_order is None:

@@ -106,10 +106,10 @@ class Groups(Pipeline):
 
     def begin(self, carry: Any, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
-        super().begin(carry, shown)
         self.turn = 0
         #: For each send, the first one first, how many of its rows have not been received.
         self._sends: collections.deque[int] = collections.deque()
+        super().begin(carry, shown)  # last, because it counts as begun from then on
 
     def _note_sent(self, count: int) -> None:
         super()._note_sent(count)
