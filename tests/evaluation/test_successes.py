@@ -52,8 +52,9 @@ def alone(sayings, episodes):
 @pytest.mark.parametrize("build", [INLINE, PROCESS, synchronous])
 @pytest.mark.parametrize("mode", MODES)
 def test_infos_of_an_environment_with_names_of_the_pool_are_ordinary_ones(build, mode, final_info):
-    own = {"env_error": True, "worker_restarted": False, "final_info": final_info}
-    env_fn = partial(SayingEnv, 2, own | {"is_success": True}, terminates=False, truncates=True)
+    own = {"env_error": True, "worker_restarted": False, "infos_lost": False}
+    own |= {"final_info": final_info, "is_success": True}
+    env_fn = partial(SayingEnv, 2, own, terminates=False, truncates=True)
     assert successes_of(build, mode, [env_fn] * 2, episodes=2).tolist() == [[True, True]] * 2
 
 

@@ -170,6 +170,18 @@ def test_arrays_of_other_libraries_are_accepted_through_dlpack(name):
     assert_same(call(name, wrapped, gamma=gamma), fresh)
 
 
+@pytest.mark.parametrize("error", [BufferError, RuntimeError])
+def test_an_array_that_its_library_does_not_export_is_named(error, monkeypatch):
+    def refuse(*_, **__):
+        raise error("tensors that require gradient")
+
+    monkeypatch.setattr(OnlyDLPack, "__dlpack__", refuse)
+    arrays = rollout()
+    arrays["values"] = OnlyDLPack(arrays["values"])
+    with pytest.raises(TypeError, match=r"`values` cannot be read .*: tensors that require grad"):
+        call("gae", arrays)
+
+
 def test_an_array_on_another_device_is_refused():
     arrays = rollout()
     arrays["values"] = OnlyDLPack(arrays["values"], device=(2, 0))

@@ -257,6 +257,32 @@ def test_bounds_that_are_wrong_are_refused_and_nothing_is_lost(build_any):
         envs.recv(PATIENCE_S, min_rows=1)
 
 
+@ORDER
+def test_a_step_and_a_reset_of_rows_return_them_in_the_order_in_which_they_are_named(
+    build_workers, gates, order
+):
+    """Also where other rows are done first. What is sent later comes in the order that was set."""
+    envs = build_workers(gates.env_fns(4))
+    envs.recv_order = order
+    envs.reset()
+    with gates.opened_soon(1):
+        result = envs.step([1, 0, 0], [3, 1, 0])
+    assert index(result) == [3, 1, 0]
+    assert result[1].tolist() == [1, 0, 0]
+    envs.step_async([2, 0], [3, 0])
+    with gates.opened_soon(2):
+        assert index(envs.step_wait(PATIENCE_S)) == [3, 0]
+    with gates.opened_soon(3):
+        result = envs.reset(options={"env_index": [2, 3, 0, 1], "gate": 3})
+    assert index(result) == [2, 3, 0, 1]
+    assert envs.recv_order == order
+    envs.send([4, 0], [3, 0])
+    if order == "done":
+        assert index(envs.recv(PATIENCE_S, min_rows=1)) == [0]
+    gates.open(4)
+    assert index(envs.recv(PATIENCE_S)) == ([3] if order == "done" else [3, 0])
+
+
 def test_the_order_is_one_of_two_and_is_set_while_nothing_flies(build_any):
     envs = build_any([POLE] * 4, batch_size=3)
     assert envs.recv_order == "done"

@@ -285,7 +285,8 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
     """Returns the array as a NumPy array, without a copy if it is an array on the CPU.
 
     Raises:
-        TypeError: The array is on another device than the CPU.
+        TypeError: The array is on another device than the CPU, or its library does not export it:
+            PyTorch exports no tensors with gradients, and NumPy has not every dtype.
     """
     if isinstance(array, np.ndarray):
         return array
@@ -296,5 +297,8 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
             raise TypeError(
                 f"`{name}` must be on the CPU, got DLPack device type {device}: move it first."
             )
-        return np.from_dlpack(exporter)
+        try:
+            return np.from_dlpack(exporter)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"`{name}` cannot be read as a NumPy array: {error}") from error
     return np.asarray(array)

@@ -94,8 +94,9 @@ class EpisodeCounter:
         if failed is None:
             return over
         cut = over & ~step.terminations & failed[step.places]
-        if LOST in step.infos:
-            cut |= over & step.infos[LOST][step.places]
+        lost = failed_rows(step.infos, (LOST,))
+        if lost is not None:
+            cut |= over & lost[step.places]
         self._failures[rows[cut]] += 1
         self._in_a_row[rows[cut]] += 1
         given_up = cut & (self._in_a_row[rows] >= MAX_FAILURES)

@@ -28,10 +28,10 @@ from cartwheel.rollouts.collecting.arguments import (
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor, Stopped
-from cartwheel.rollouts.collecting.session import ENTRIES, Session
+from cartwheel.rollouts.collecting.saved import SavedCollector
+from cartwheel.rollouts.collecting.session import Session
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
-from cartwheel.vector.state_dict import check_equal, check_header, new_state
 from cartwheel.wrappers.conversion import without_conversion
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.rollout import Rollout
 
 
-class Collector(ClosesAfterWith):
+class Collector(SavedCollector, ClosesAfterWith):
     """Runs a policy in vector environments and returns :class:`Rollout` objects.
 
     Example:
@@ -147,13 +147,13 @@ class Collector(ClosesAfterWith):
       that may be faster, and keeps the fastest; :meth:`stats` has the choice and its reason.
 
     In these three orders the policy is called with some rows (a recurrent one gets their numbers),
-    and rows that only reset (``NEXT_STEP``) are left out: their action and extras are 0, and their
-    masks of actions true.
+    and rows that only reset (``NEXT_STEP``) are left out: their action is the one nearest to 0,
+    their extras are 0, and their masks of actions true.
     ``docs/collecting.md`` compares the orders for common training loops.
 
-    **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight
-    between two calls of :meth:`collect`. With more, rows that have their steps begin the next
-    rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
+    **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and without ``standby`` nothing
+    is in flight between two calls of :meth:`collect`. With more, rows that have their steps begin
+    the next rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
     (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns ahead of the
     slowest. Nothing is dropped, so fast rows are not favored. With ``background=True`` a thread
     collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` is the version of the
@@ -161,8 +161,10 @@ class Collector(ClosesAfterWith):
     ``columns``, an action is at most ``run_ahead`` updates old, and in the background
     ``run_ahead + queue + 1``.
 
-    **While rows are in flight** (``run_ahead``, ``columns``, ``background``), ``envs.step``,
-    ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause` first. If an
+    **While rows are in flight** (``run_ahead``, ``columns``, ``standby``, ``background``),
+    ``envs.step``, ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause`
+    first. After an exception of :meth:`collect`, unless a thread still collects, and when the
+    collector is gone, ``envs.reset`` and ``evaluate`` drop what is in flight instead. If an
     environment raises, complete rollouts are returned, the unfinished one is lost, and the next one
     begins with a reset. In the background the next :meth:`collect` raises the exception of the
     policy or the environments, after the complete rollouts; :meth:`collect` continues when it is
@@ -469,84 +471,13 @@ class Collector(ClosesAfterWith):
                 self._background.stop()
             self._session.source.rest()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Saves the collector with its environments and their wrappers, between two rollouts.
-
-        The policy is not saved, and neither is its optimizer. ``num_steps``, ``order`` and
-        ``groups`` may differ where the state is loaded.
-
-        Raises:
-            ValueError: The collector has ``run_ahead``, ``columns``, ``standby`` or ``background``,
-                in which rollouts are unfinished at all times; or an environment cannot be saved.
-            RuntimeError: A rollout is unfinished, ``order="auto"`` still measures, another thread
-                is in a call of this collector, or it is closed.
-            TypeError: The environments, or a wrapper around them, are not cartwheel's.
-            Exception: As for :meth:`cartwheel.VectorEnv.state_dict`.
-        """
-        with self._entered("state_dict"):
-            envs = self._saving("state_dict")
-            return new_state("collector", **self._session.state(), envs=envs.state_dict())
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues from a state of :meth:`state_dict`.
-
-        The next :meth:`collect` returns the rollout that it would have returned there, bit for bit,
-        without a reset, if the policy is the same. An unfinished rollout is dropped.
-
-        Raises:
-            TypeError: ``state`` is not a dictionary, or the environments are not cartwheel's.
-            ValueError: It is of another version or of other environments; or as for
-                :meth:`state_dict`. Nothing has changed.
-            gymnasium.error.AlreadyPendingCallError: Rows are in flight: :meth:`pause` first.
-            Exception: As for :meth:`cartwheel.VectorEnv.load_state_dict`.
-        """
-        with self._entered("load_state_dict"):
-            envs = self._saving("load_state_dict")
-            check_header(state, "collector", (*ENTRIES, "envs"))
-            if isinstance(state["envs"], dict) and "num_envs" in state["envs"]:
-                check_equal("num_envs", state["envs"]["num_envs"], self.envs.num_envs)
-            self._session.check_state(state)
-            if isinstance(state["envs"], dict) and state["envs"].get("envs", ()) is None:
-                raise ValueError(
-                    "`state['envs']` has no environments: it was saved with envs=False. Load it by "
-                    "`collector.envs.load_state_dict`, or save the collector by `state_dict()`."
-                )
-            shown = envs.load_state_dict(state["envs"])
-            if self._conversion is not None:
-                shown = self._conversion._as_arrays(shown)
-            self._session.load(state, shown)
-
-    def _saving(self, calling: str) -> Any:
-        """Returns the environments, which have the method ``calling``.
-
-        Raises:
-            ValueError: The collector is at no time between two rollouts.
-            TypeError: The environments are not cartwheel's.
-        """
-        plan, is_background = self._plan, self._background is not None
-        for name, value, usual in (
-            ("run_ahead", plan.run_ahead, 0),
-            ("columns", plan.columns, None),
-            ("standby", plan.standby, 0),
-            ("background", is_background, False),
-        ):
-            if value != usual:
-                raise ValueError(
-                    f"`{calling}` needs a collector that ends between two rollouts, which "
-                    f"{name}={value} does not."
-                )
-        if not hasattr(self.envs, calling):
-            raise TypeError(
-                f"`{calling}` needs vector environments and wrappers of cartwheel, got {self.envs}."
-            )
-        return self.envs
-
     def close(self) -> None:
         """Ends the background thread and drops unfinished rollouts; may be called again.
 
         A ``with`` statement calls it at its end. It does not close the environments, in which
-        nothing is in flight afterwards. Where the policy or another thread calls it, the
-        :meth:`collect` that is in progress ends with the next call of the policy, and drops them.
+        nothing of this collector is in flight afterwards. Where the policy or another thread calls
+        it, the :meth:`collect` that is in progress ends with the next call of the policy, and drops
+        them.
 
         Raises:
             RuntimeError: The thread does not end within 30 seconds, or it is the policy's own.

@@ -136,8 +136,9 @@ class PoolVectorEnv(
 
         Returns:
             Observations, rewards (``float64``), terminations, truncations (``bool``), infos; the
-            arrays have one entry for each row. With ``env_index`` they are a batch of these rows,
-            as from :meth:`recv`.
+            arrays have one entry for each row. With ``env_index`` they are a batch as from
+            :meth:`recv`, in the order of ``env_index`` if ``batch_size`` is ``num_envs`` and no
+            other row is in flight.
 
         Raises:
             ValueError: The number or the shape of the actions is wrong, or ``env_index`` is

@@ -39,11 +39,17 @@ def is_dense(finals: Any) -> bool:
     return not (isinstance(finals, np.ndarray) and finals.dtype == object)
 
 
-def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
+def failed_rows(
+    infos: dict[str, Any], masks: tuple[str, ...] = FAILURES
+) -> NDArray[np.bool_] | None:
     """Returns the rows whose environment was replaced, by ``on_error`` or a worker's restart.
 
     An environment may have infos of its own with these names: a flag under ``env_error``, false
     under the others.
+
+    Args:
+        infos: Of a batch.
+        masks: Some of :data:`FAILURES`.
 
     Returns:
         A mask of the batch; ``None`` if no row failed.
@@ -52,8 +58,8 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
         TypeError: The infos are not a dictionary.
     """
     check_infos(infos)
-    masks = [_mask_of_failures(infos, name) for name in FAILURES if name in infos]
-    return np.logical_or.reduce(masks) if masks else None
+    found = [_mask_of_failures(infos, name) for name in masks if name in infos]
+    return np.logical_or.reduce(found) if found else None
 
 
 def _mask_of_failures(infos: dict[str, Any], mask: str) -> NDArray[np.bool_]:

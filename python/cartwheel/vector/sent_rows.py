@@ -118,6 +118,9 @@ class SentRows(PoolOwner[ObsType, ActType]):
         ``"done"``: the order in which rows are done. At first it is ``"sent"`` if ``batch_size`` is
         ``num_envs``, otherwise ``"done"``. It may be set while nothing is in flight.
 
+        ``step(actions, env_index)`` and ``reset(options={"env_index": …})`` return their rows in
+        the order of ``env_index``, if ``batch_size`` is ``num_envs`` and nothing else is in flight.
+
         Raises:
             ValueError: The new value is neither.
             gymnasium.error.AlreadyPendingCallError: Rows are in flight, in the present order.

@@ -349,8 +349,9 @@ class Source(KnownRows):
     def _attach_beginnings(self, batch: Batch) -> None:
         """Adds seeds and options of resets to a step, of automatic ones too."""
         rows = batch.rows
-        if RESTARTED in batch.infos:  # the worker that had received it died
-            self._beginnings.forget_next(rows[batch.infos[RESTARTED]].tolist())
+        restarted = failed_rows(batch.infos, (RESTARTED,))
+        if restarted is not None:  # the worker that had received it died
+            self._beginnings.forget_next(rows[restarted].tolist())
         begun = batch.kinds == RESET
         if self._is_same_step:
             begun |= np.logical_or(batch.terminations, batch.truncations)

@@ -1,5 +1,6 @@
 """``order="auto"`` measures, chooses, says why, and changes no result."""
 
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -86,6 +87,35 @@ def test_the_fastest_order_is_kept_and_others_are_tried_only_where_they_can_gain
     assert f"chose the order {choice!r}" in line
     assert auto.reason in line
     assert f"{1e3 * lockstep[1]:.2f} ms" in auto.reason
+
+
+class Failing(Measured):
+    """An exception ends its first rollout, of which the next call collects the short rest."""
+
+    calls = 0
+
+    def collect(self):
+        self.calls += 1
+        if self.calls == 1:
+            raise ZeroDivisionError
+        whole, self.seconds = self.seconds, (0, 0, 1e-6) if self.calls == 2 else self.seconds
+        super().collect()
+        self.seconds = whole
+        return self.clock
+
+
+def test_the_rest_of_a_rollout_after_an_exception_is_not_measured(clock):
+    lockstep, groups, free, choice, _ = CASES["no order wins"]
+    source = Measured(clock, lockstep, "lockstep")
+    others = {
+        "free": Measured(clock, (0, 0, free), "free"),
+        "groups": Failing(clock, (0, 0, groups), "groups"),
+    }
+    auto = Auto(clock, source, {name: partial(others.get, name) for name in others})
+    for _ in range(13):
+        with contextlib.suppress(ZeroDivisionError):
+            auto.collect()
+    assert auto.name == choice
 
 
 def test_stats_say_the_order_and_the_reason():

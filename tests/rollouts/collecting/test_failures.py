@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
 from cartwheel.wrappers import VectorWrapper
@@ -303,6 +304,44 @@ def test_environments_in_flight_are_refused_to_others():
             assert "in flight" in str(caught.value)
         collector.pause()
         envs.step(np.zeros(6, np.int64))
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+@pytest.mark.parametrize("keywords", [{"order": "free", "max_rows": 2}, *ORDERS[1:]], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_after_an_exception_others_may_reset_the_environments(mode, keywords, error):
+    def raises(observations):
+        if collector.envs.in_flight:
+            raise error
+        return policy(observations)
+
+    with collector_of(mode, 7, num_envs=6, **keywords) as collector:
+        envs = collector.envs
+        for use in (envs.reset, lambda: cartwheel.evaluate(envs, policy)):
+            collector.policy = raises
+            with pytest.raises(error):
+                collector.collect()
+            assert envs.in_flight
+            use()
+            assert envs.in_flight == []
+            collector.policy = policy
+            assert collector.collect().is_first[0].all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_their_collector_rows_in_flight_do_not_hinder_a_reset(mode):
+    keywords = {"order": "groups", "run_ahead": 1}
+    with collector_of(mode, 7, num_envs=6, **keywords) as made:
+        envs = made.envs
+        for _ in range(2):
+            collector = cartwheel.Collector(envs, policy, 7, **keywords)
+            collector.collect()
+            assert envs.in_flight
+            with pytest.raises(AlreadyPendingCallError):
+                envs.reset()
+            del collector
+            envs.reset()
+            assert envs.in_flight == []
 
 
 def test_a_call_that_takes_too_long_loses_nothing():

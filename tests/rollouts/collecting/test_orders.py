@@ -4,10 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 import cartwheel
-from cartwheel.wrappers import NormalizeObservation
+from cartwheel._internal import nested
+from cartwheel.wrappers import NormalizeObservation, VectorWrapper
 from tests.support.cases import POLE, SHORT, lean
 from tests.support.collecting import (
     assert_same,
@@ -116,6 +117,44 @@ def test_environments_get_actions_with_the_bits_that_the_policy_gave(mode, order
         for _ in range(4):
             rollout = found.collect()
             assert set(rollout.rewards[rollout.valid].tolist()) == {0.1}
+    envs.close()
+
+
+class ChoosingEnv(TranscriptEnv):
+    """Its actions are far from 0."""
+
+    action_space = Dict(
+        pick=Discrete(3, start=5),
+        tune=MultiDiscrete([2, 3], start=[-4, 7]),
+        push=Box(1, 2, (2,), np.float32),
+        flag=MultiBinary(2),
+    )
+
+    def step(self, action):
+        return super().step(action["pick"])
+
+
+class Strict(VectorWrapper):
+    """Refuses actions that are not in the space, as native environments do."""
+
+    def act(self, actions, batch):
+        space = self.single_action_space
+        for action in nested.rows(space, actions, len(batch.rows)):
+            assert space.contains(action), action
+        return actions
+
+
+def test_rows_that_only_reset_get_an_action_of_their_space(order):
+    envs = Strict(INLINE([partial(ChoosingEnv, length) for length in (1, 1, 2, 3, 4, 5)]))
+    envs.single_action_space.seed(3)
+    action = envs.single_action_space.sample()
+
+    def act(observations):
+        return nested.stack(envs.single_action_space, [action] * len(observations))
+
+    rollout = cartwheel.Collector(envs, act, 9, **order).collect()
+    assert set(rollout.rewards[rollout.valid].tolist()) == {action["pick"]}
+    assert not rollout.valid.all()
     envs.close()
 
 

@@ -6,6 +6,7 @@ import threading
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
@@ -220,6 +221,23 @@ def test_a_collector_that_is_closed_while_it_collects_returns_nothing(make, mode
     with pytest.raises(RuntimeError, match="`collect` of a closed collector"):
         collector.collect()
     assert_begins_anew(cartwheel.Collector(envs, lean, 20, seed=1, order=order, groups=1).collect())
+
+
+@pytest.mark.parametrize("ends", ["close", "pause"])
+@pytest.mark.parametrize("order", ["lockstep", "groups", "free"])
+def test_rows_that_another_caller_has_sent_stay_in_flight(make, order, ends):
+    envs = make(PROCESS)
+    collector, other = (cartwheel.Collector(envs, lean, 6, seed=1, order=order) for _ in range(2))
+    collector.collect()
+    envs.send(STILL[:2], [3, 1])
+    for each in (collector, other):
+        with pytest.raises(AlreadyPendingCallError, match="in flight"):
+            each.collect()
+        getattr(each, ends)()
+    assert envs.in_flight == [1, 3]
+    assert envs.recv()[4]["env_index"].tolist() == [3, 1]
+    if ends == "pause":
+        assert_begins_anew(collector.collect())
 
 
 def test_another_thread_that_does_not_pause_the_background_is_told(make):

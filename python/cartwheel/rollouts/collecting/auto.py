@@ -57,6 +57,8 @@ class Auto:
         self.is_measuring = True
         # A generator that had this object itself would be in a cycle with it, and the environments.
         self._choice = Auto._choices(weakref.proxy(self))
+        #: Whether no exception ended the last call: the next one collects the rest of a rollout.
+        self._is_whole = True
         #: Steps a second of the last rollout, and the seconds of a step of all rows that the policy
         #: and the environments took.
         self._speed = 0.0
@@ -101,8 +103,12 @@ class Auto:
 
     def collect(self) -> Rollout:
         """Collects the next rollout, then measures or chooses."""
+        was_whole, self._is_whole = self._is_whole, False
         began, waited, thought = time.perf_counter(), self.waited, self._actor.seconds
         rollout = self._source.collect()
+        self._is_whole = True
+        if not was_whole:
+            return rollout
         seconds = time.perf_counter() - began
         self._speed = math.prod(rollout.rewards.shape[:2]) / seconds
         per_step = 1.0 / rollout.num_steps

@@ -38,7 +38,7 @@ class Block:
 
     Attributes:
         observations: ``[T + 1, N, …]``.
-        actions: ``[T, N, …]``; zeros where the policy was not asked.
+        actions: ``[T, N, …]``; those nearest to 0 where the policy was not asked.
         rewards: ``[T, N]``, or ``[T, N, k]``.
         terminated: ``[T, N]``.
         truncated: ``[T, N]``.

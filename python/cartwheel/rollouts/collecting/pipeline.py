@@ -21,6 +21,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
@@ -34,6 +35,7 @@ from cartwheel.vector.infos import check_infos, failed_steps
 from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.buffers import Carry
@@ -91,6 +93,7 @@ class Pipeline(Columns, abc.ABC):
         self.waited = 0.0
         self.busy, self.steps = np.zeros(num_rows), np.zeros(num_rows, np.int64)
         self._finals = FinalsOfInfos(self._space)
+        self._idle = nested.each(_nearest_to_zero, envs.single_action_space)
         self._own_order: str | None = None
         self._is_begun = False
         #: Whether the last send or receive has been recorded.
@@ -114,6 +117,7 @@ class Pipeline(Columns, abc.ABC):
 
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
+        self._is_begun = False  # until all is as it should be
         self._begin_columns(carry, shown)
         self._state = np.full(self._num_rows, READY, np.int8)
         self._first = carry.is_first.copy()
@@ -155,19 +159,21 @@ class Pipeline(Columns, abc.ABC):
         self._give_order_back()
 
     def drop(self) -> None:
-        """Drops all columns; a reset comes next.
+        """Drops all columns; a reset comes next. What another caller has sent stays in flight.
 
         Raises:
             Exception: Rows cannot be received, because a worker died or is late.
         """
+        is_own = self._is_begun and not (self._is_whole and self._calls.others())
         self._is_begun = False
         self._blocks = {}
-        drop_in_flight(self._envs)
+        if is_own:
+            drop_in_flight(self._envs)
         self._give_order_back()
 
     def _give_order_back(self) -> None:
         """Restores the order in which the vector environment returns rows."""
-        if self._own_order is not None:
+        if self._own_order is not None and not self._envs.unwrapped.in_flight:
             self._envs.unwrapped.recv_order = self._own_order
             self._own_order = None
 
@@ -181,6 +187,16 @@ class Pipeline(Columns, abc.ABC):
             return self._is_whole and len(self._envs.unwrapped.in_flight) == self._flying
         return False
 
+    def __del__(self) -> None:
+        """Lets a reset drop what is in flight: this collector receives it no more."""
+        with contextlib.suppress(Exception):  # closed, or never begun
+            if not self.needs_reset and not self._calls.others():
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Lets a reset by another caller drop the rows in flight, unless they are received."""
+        self._envs.unwrapped._pool.give_up()
+
     # Collecting
 
     def collect(self) -> Rollout:
@@ -188,6 +204,13 @@ class Pipeline(Columns, abc.ABC):
 
         If the policy raises, its rows wait; the next call continues.
         """
+        try:
+            return self._collected()
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _collected(self) -> Rollout:
         if self.is_between_rollouts:
             self._answers.extras = None
         if not self._flying and self._own_order is None:
@@ -247,15 +270,13 @@ class Pipeline(Columns, abc.ABC):
         self._is_whole = True
 
     def _pass(self, rows: NDArray[np.int64]) -> None:
-        """Sends steps that only reset; the policy is not called, and the action is 0."""
+        """Sends steps that only reset; the policy is not called."""
         if len(rows):
             self._send(rows, self._no_actions(len(rows)), {}, self._actor.version)
 
     def _no_actions(self, count: int) -> Any:
-        """Returns a batch of actions that are 0."""
-        return nested.apply(
-            lambda form: np.zeros((count, *form.shape[2:]), form.dtype), self._answers.actions
-        )
+        """Returns a batch of the action nearest to 0, for rows that ignore it."""
+        return nested.apply(lambda one: np.repeat(one[None], count, axis=0), self._idle)
 
     def _send_resets(self, rows: NDArray[np.int64]) -> None:
         """Sends the resets of rows whose episode is over, or lets their spares play."""
@@ -444,3 +465,15 @@ class Pipeline(Columns, abc.ABC):
         if len(parts) == 1:
             return parts[0]
         return nested.at(nested.concat(parts), np.argsort(np.concatenate(order)))
+
+
+def _nearest_to_zero(space: Space[Any]) -> NDArray[Any]:
+    """The action nearest to 0: native environments refuse what is not in their space."""
+    nearest = np.zeros(space.shape or (), space.dtype)
+    if isinstance(space, Box):
+        nearest = nearest.clip(space.low, space.high)
+    elif isinstance(space, Discrete):
+        nearest = nearest.clip(space.start, space.start + space.n - 1)
+    elif isinstance(space, MultiDiscrete):
+        nearest = nearest.clip(space.start, space.start + space.nvec - 1)
+    return np.asarray(nearest, space.dtype)

@@ -106,10 +106,10 @@ class Groups(Pipeline):
 
     def begin(self, carry: Any, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
-        super().begin(carry, shown)
         self.turn = 0
         #: For each send, the first one first, how many of its rows have not been received.
         self._sends: collections.deque[int] = collections.deque()
+        super().begin(carry, shown)  # last, because it counts as begun from then on
 
     def _note_sent(self, count: int) -> None:
         super()._note_sent(count)
@@ -155,11 +155,14 @@ class Groups(Pipeline):
         actions, extras, version = self._ask(chosen, self._observations(chosen))
         if len(asked) < len(rows):
             # Actions keep their dtype, too: floats may be wider than those of the space.
-            def padded(part: NDArray[Any], name: str = "actions") -> NDArray[Any]:
-                whole = unasked(name, part[None], (len(rows),))
+            def padded(whole: NDArray[Any], part: NDArray[Any]) -> NDArray[Any]:
+                whole = whole.astype(part.dtype)
                 whole[asked] = part
                 return whole
 
-            actions = nested.apply(padded, actions)
-            extras = {name: padded(extra, name) for name, extra in extras.items()}
+            actions = nested.apply(padded, self._no_actions(len(rows)), actions)
+            extras = {
+                name: padded(unasked(name, extra[None], (len(rows),)), extra)
+                for name, extra in extras.items()
+            }
         self._send(rows, actions, extras, version)

@@ -27,7 +27,10 @@ pub(super) struct InFlight {
     pub(super) count: usize,
     /// Number of rows in flight that step.
     pub(super) steps: usize,
+    /// The order for rows that are sent while none is in flight.
     pub(super) order: RecvOrder,
+    /// Whether places were dealt to the rows in flight, in the order of their sends.
+    pub(super) is_dealt: bool,
     /// Number of the batch that is received next.
     pub(super) batch: u64,
     /// Number of its places that were handed out.
@@ -52,6 +55,7 @@ impl InFlight {
             count: 0,
             steps: 0,
             order: if plan.batch_size < plan.rows() { RecvOrder::Done } else { RecvOrder::Sent },
+            is_dealt: false,
             batch: 0,
             taken: 0,
             leases: VecDeque::with_capacity(plan.ring()),

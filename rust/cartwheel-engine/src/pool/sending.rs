@@ -20,6 +20,7 @@ pub struct Sending<'a> {
     pub(super) rows: Option<Cow<'a, [usize]>>,
     /// Leaves of which the actions of rows were stored: the first so many.
     pub(super) stored: usize,
+    pub(super) in_order: bool,
 }
 
 impl Sending<'_> {
@@ -80,6 +81,13 @@ impl Sending<'_> {
         Ok(())
     }
 
+    /// For a caller that waits for exactly these rows: they are received in this order, whatever
+    /// [the pool's](Pool::recv_order), if no other row is in flight and a batch has room for all.
+    #[must_use]
+    pub fn in_order(self) -> Self {
+        Self { in_order: true, ..self }
+    }
+
     /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
     /// unchanged. Rows of a step have no actions of the leaves that were not stored.
     ///
@@ -97,7 +105,7 @@ impl Sending<'_> {
                         unsafe { actions.erase(self.stored, run) }
                     }
                 }
-                self.pool.send(self.call, rows, flags)
+                self.pool.send(self.call, rows, flags, self.in_order)
             }
         }
     }

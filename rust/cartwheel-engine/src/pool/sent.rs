@@ -83,7 +83,7 @@ impl Pool {
             None if self.batch_size() < all => Cow::Owned((0..all).collect()),
             None => {
                 self.check(call)?;
-                return Ok(Sending { pool: self, call, rows: None, stored: 0 });
+                return Ok(Sending { pool: self, call, rows: None, stored: 0, in_order: false });
             }
         };
         self.check_usable()?;
@@ -99,14 +99,25 @@ impl Pool {
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
         }
-        Ok(Sending { pool: self, call, rows: Some(rows), stored: 0 })
+        Ok(Sending { pool: self, call, rows: Some(rows), stored: 0, in_order: false })
     }
 
-    pub(super) fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
+    /// `in_order`: see [`Sending::in_order`].
+    pub(super) fn send(
+        &mut self,
+        call: Call,
+        rows: &[usize],
+        flags: u32,
+        in_order: bool,
+    ) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
         self.open_batches(self.sent.count + rows.len())?;
+        if !self.sent.any() {
+            let is_one_batch = in_order && self.batch_size() == self.phases.len();
+            self.sent.is_dealt = is_one_batch || self.sent.order == RecvOrder::Sent;
+        }
         self.meter.count_begun();
         self.end_time_between_calls();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
@@ -149,8 +160,7 @@ impl Pool {
         let first = self.sent.given;
         self.sent.given += rows.len();
         let batch = self.sent.batch;
-        let is_dealt = self.sent.order == RecvOrder::Sent;
-        is_dealt.then(|| self.memory.control.batches().deal(batch, first, rows))
+        self.sent.is_dealt.then(|| self.memory.control.batches().deal(batch, first, rows))
     }
 
     /// Opens batches until they have room for `rows` rows in flight; where there is no slab for one,

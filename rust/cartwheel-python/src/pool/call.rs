@@ -147,6 +147,7 @@ impl State {
         let all = rows.len() == self.rows;
         let explain = |error| self.callbacks.explain_for(py, error, Call::Reset, calling, all);
         let sending = self.pool.sending(Call::Reset, Some(&rows)).map_err(explain)?;
+        let sending = if calling == "send_reset" { sending } else { sending.in_order() };
         if let Some(native) = &self.native {
             native.get().post_row_resets(messages)?;
         }

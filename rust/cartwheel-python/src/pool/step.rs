@@ -71,6 +71,7 @@ impl State {
             Some(checked) => Some(pack(&checked.batch(&self.actions, py)?)?),
         };
         let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
+        let sending = if calling == "send" { sending } else { sending.in_order() };
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
         self.callbacks.all_sent = calling == "send";
         if let Some(checked) = checked {
