@@ -104,11 +104,15 @@ def test_masks_are_those_of_the_observations(mode, shows, executor):
         assert masked > 10
 
 
-@pytest.mark.parametrize("mode", ["next_step", "disabled"])
-@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+@pytest.mark.parametrize(
+    ("mode", "shows"),
+    [("next_step", True), ("next_step", False), ("disabled", False), ("frozen", True)],
+)
 def test_a_row_that_a_limit_ended_allows_every_action_until_it_is_reset(mode, shows):
     make = [partial(Masked, shows)] * 2
     keywords = {"autoreset_mode": mode, "executor": "inline", "max_episode_steps": 3}
+    if mode == "frozen":
+        keywords |= {"autoreset_mode": "disabled", "on_done": "freeze"}
     with closing(cartwheel.ParallelVectorEnv(make, **keywords)) as envs:
         envs.reset(seed=1)
         actions = {agent: np.ones(2, np.int64) for agent in AGENTS}
@@ -123,6 +127,8 @@ def test_a_row_that_a_limit_ended_allows_every_action_until_it_is_reset(mode, sh
             assert all(of_agent[0].all() for of_agent in masks.values())
             assert not all(of_agent[1].all() for of_agent in masks.values())
             envs.reset(options=other)
+            if mode == "frozen":
+                assert not envs.step(actions)[4]["acted"]["a_0"][0]
         envs.reset(options={"reset_mask": ~other["reset_mask"]})
         assert not all(masks[0].all() for masks in envs.action_masks().values())
 
@@ -421,7 +427,10 @@ def test_rows_have_all_masks_after_a_batch_of_some_environments(mode, shows):
         cartwheel.evaluate(envs, zeros, recurrent=True, seed=1, progress=False)
         assert rows.action_masks().shape == (9, 4)
         rows.reset(seed=1)
-        envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS}, [2, 0])
+        infos = envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS}, [2, 0])[4]
+        of_batch = envs.action_masks()
+        infos["env_index"].sort()
+        np.testing.assert_equal(envs.action_masks(), of_batch)
         masks = rows.action_masks()
         for place, mask in enumerate(envs.action_masks([0, 1, 2]).values()):
             np.testing.assert_array_equal(masks[place::3], mask)

@@ -7,7 +7,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
@@ -262,6 +262,27 @@ def test_rows_whose_agent_is_absent_have_the_value_of_absent_agents():
         assert absent == [0, 1, 2]
 
 
+class Hollow(Walkers):
+    """A part of an observation has a dimension without elements."""
+
+    def observation_space(self, agent):
+        return Dict({"x": super().observation_space(agent), "none": Box(0, 1, (0, 2), np.float32)})
+
+    def observe(self, agent, action):
+        return {"x": super().observe(agent, action), "none": np.zeros((0, 2), np.float32)}
+
+
+def test_rows_have_parts_without_elements():
+    with make([Hollow] * 2, autoreset_mode="same_step") as envs:
+        rows = envs.as_rows()
+        shown = [rows.reset(seed=0)[0]]
+        for _ in range(4):
+            observations, *_, infos = rows.step(np.zeros((6, 1)))
+            shown.append(observations)
+        assert {observed["none"].shape for observed in shown} == {(6, 0, 2)}
+        assert infos["final_obs"][2]["none"].shape == (0, 2)
+
+
 class Paired(Stated):
     """Its state is a tuple."""
 
@@ -335,6 +356,14 @@ def test_a_masked_reset_shows_other_rows_as_the_last_step_did(mode):
             assert infos["present"].tolist() == before["present"][:3].tolist() + [True] * 3
             assert observations[3:, 1].tolist() == [0] * 3
         assert ended == 3
+
+
+def test_rows_take_actions_in_lists_and_tuples():
+    with make([Walkers] * 2) as envs:
+        rows = envs.as_rows()
+        for actions in ([[1.0]] * 6, ([1.0],) * 6, ((1.0,),) * 6):
+            rows.reset(seed=0)
+            assert rows.step(actions)[1].tolist() == [1, 11, 21] * 2
 
 
 def test_rows_need_agents_with_equal_spaces_and_whole_batches():

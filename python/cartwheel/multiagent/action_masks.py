@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Dict
-from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import keep_masks
 from cartwheel.vector.action_masks import DEFAULT, num_actions
@@ -34,11 +33,10 @@ class AgentMasks:
         layout: Layout,
         places: list[tuple[Group, int]],
         num_envs: int,
-        mode: AutoresetMode,
     ) -> None:
         """No row has a mask yet; ``places`` are those of agents in their groups."""
         self.key = key
-        self._agents, self._places, self._mode = layout.agents, places, mode
+        self._agents, self._places = layout.agents, places
         self._lengths = [
             None if key is None else num_actions(space) for space in layout.action_spaces
         ]
@@ -94,15 +92,19 @@ class AgentMasks:
             if known is not None:
                 known[:] = np.frombuffer(own, np.bool_).reshape(known.shape)
 
-    def take_in(self, columns: Any) -> None:
-        """Keeps the masks of a batch of columns, which may be of some rows."""
+    def take_in(self, columns: Any, lives: NDArray[np.bool_]) -> None:
+        """Keeps the masks of a batch of columns, which may be of some rows.
+
+        Args:
+            columns: The batch.
+            lives: Which agents live in its rows as they are shown, ``(agents, n)``: the next
+                actions of others are ignored.
+        """
         if not self.is_shown and not columns.agent_infos:
             return
-        self._rows = columns.infos.get("env_index")
-        over, ignored = columns.episode_over, ~columns.lives
-        if over is not None:
-            same_step = self._mode is AutoresetMode.SAME_STEP
-            ignored = np.where(over, ~columns.present if same_step else True, ignored)
+        rows = columns.infos.get("env_index")
+        self._rows = None if rows is None else rows.copy()  # the array is the caller's
+        ignored = ~lives
         for place, length in enumerate(self._lengths):
             if length is None:
                 continue
@@ -111,7 +113,7 @@ class AgentMasks:
                 continue
             self.is_shown = True
             # A step replaces the masks of all of its rows; a reset of some shows others again.
-            replaces, known = over is not None, self._known[place]
+            replaces, known = columns.episode_over is not None, self._known[place]
             assert known is not None, "its actions are discrete"
             keep_masks(known, self._rows, shown, ignored[place], replaces=replaces)
 

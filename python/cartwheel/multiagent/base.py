@@ -81,6 +81,8 @@ class AgentsBase(ClosesAfterWith):
         self.executor: Executor = self._pool.executor
         self.metadata: dict[str, Any] = self._pool.metadata
         self.render_mode: str | None = self._pool.render_mode
+        is_disabled = self.autoreset_mode == AutoresetMode.DISABLED
+        self._freezes = is_disabled and pool.unwrapped.on_done == "freeze"
         self._drops_read = 0
 
     def __repr__(self) -> str:
@@ -338,9 +340,7 @@ class AgentsBase(ClosesAfterWith):
 
         Results of a reset that was sent say of no agent that it acted, whether its row was over.
         """
-        freezes = self._pool.unwrapped.on_done == "freeze"
-        is_disabled = self.autoreset_mode == AutoresetMode.DISABLED
-        frozen = self._rows_over() if freezes and is_disabled else None
+        frozen = self._rows_over() if self._freezes else None
         result = receive()
         self._forget_dropped()
         rows = result[4].get("env_index")

@@ -108,7 +108,7 @@ class AgentBatches:
         self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
-        self.masks = AgentMasks(action_mask, layout, self.places, num_envs, mode)
+        self.masks = AgentMasks(action_mask, layout, self.places, num_envs)
         self._is_same_step = mode == AutoresetMode.SAME_STEP
         self._names = frozenset(layout.agents)
         #: Each group of actions with the names of its agents.
@@ -148,7 +148,7 @@ class AgentBatches:
             own,
             by_agent,
         )
-        self.masks.take_in(columns)
+        self.masks.take_in(columns, lives)
         self.lives[:, rows] = lives
         return columns
 
@@ -157,12 +157,17 @@ class AgentBatches:
     ) -> Columns:
         """Converts the result of a step; rows that are ``frozen`` were not stepped."""
         batch, rewards, terminations, truncations, infos = result
-        over = np.logical_or(terminations, truncations)
+        over = terminations | truncations
+        are_over = np.count_nonzero(over) > 0
         last, has_last = batch, not self._is_same_step
+        last_infos: dict[str, Any] = {}
         if "_final_obs" in infos:
             infos = dict(infos)
             finals, has_last = infos.pop("final_obs"), infos.pop("_final_obs")
-            last = finals if is_dense(finals) else self._filled(batch, finals, has_last)
+            last_infos = infos.pop("final_info", last_infos)
+            infos.pop("_final_info", None)
+            if are_over:  # otherwise they are those of the batch
+                last = finals if is_dense(finals) else self._filled(batch, finals, has_last)
         rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
@@ -181,17 +186,17 @@ class AgentBatches:
             # After the death of a worker, the flags are those of the new environment.
             lives = np.where(failed, self.lives[:, rows], lives)
             ends, cut = terminations & ~failed, truncations | failed
-        # Agents that are left when their row is over, end with it.
-        for of_agents, of_rows in ((terminated, ends), (truncated, cut)):
-            if np.count_nonzero(of_rows):
-                of_agents |= lives & of_rows
-                if not self._is_same_step:
-                    left = left & ~of_rows
-        if frozen is not None and np.count_nonzero(frozen):
+        if are_over:  # agents that are left end with their row
+            terminated |= lives & ends
+            truncated |= lives & cut
+            if not self._is_same_step:
+                left = left & ~over
+        if frozen is not None:
             acted[:, frozen] = False
             over[frozen] = False
-        own_rewards = np.zeros(acted.shape)
-        np.copyto(own_rewards, self.rewards_of(last, rewards).T, where=acted)
+        own_rewards = self.rewards_of(last, rewards).T.copy()
+        if np.count_nonzero(acted) < acted.size:
+            own_rewards[~acted] = 0
         own, by_agent = self._split(infos)
         _show_state(batch, own)
         columns = Columns(
@@ -207,16 +212,13 @@ class AgentBatches:
             by_agent,
             failed=failed,
         )
-        self.masks.take_in(columns)
+        self.masks.take_in(columns, left)
         self.lives[:, rows] = left
-        if last is batch or not np.count_nonzero(over):
-            own.pop("final_info", None)
-            own.pop("_final_info", None)
+        if last is batch:
             return columns
         if "state" in last:
             own["final_state"], own["_final_state"] = last["state"], over & has_last
-        own.pop("_final_info", None)
-        final_infos = self._split(own.pop("final_info", {}))
+        final_infos = self._split(last_infos)
         final_present &= acted | truncated  # a failed row repeats those of agents that had ended
         return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
 
@@ -379,10 +381,9 @@ def _places(groups: list[Group], count: int) -> list[tuple[Group, int]]:
 
 
 def _flags(columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns flags ``(n, ...)`` with the rows last, as a copy; bytes that are not 0 are true."""
-    places = (*range(1, columns.ndim), 0)
+    """Returns flags ``(flags, agents, n)``, as a copy; bytes that are not 0 are true."""
     # In two steps: a comparison or a cast of the transposed bytes takes longer than both together.
-    return np.ascontiguousarray(columns.transpose(places)).astype(np.bool_)
+    return columns.transpose(1, 2, 0).copy().astype(np.bool_)
 
 
 def _show_state(batch: dict[str, Any], infos: dict[str, Any]) -> None:

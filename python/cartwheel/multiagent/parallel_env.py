@@ -90,19 +90,15 @@ class ParallelRow(ParallelEnv):
 
     def _shown(self, columns: Any) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]], set[Any]]:
         """Returns observations, infos, and the agents that acted or live."""
-        names = self.possible_agents
-        lives = [name for place, name in enumerate(names) if columns.lives[place, 0]]
-        known = {name for place, name in enumerate(names) if columns.acted[place, 0]}
-        known.update(lives)
-        # A limit or a failure ends the episode of agents that the environment still lists; no agent
-        # acts in a frozen row.
-        is_step = columns.episode_over is not None
-        is_over = is_step and (columns.episode_over[0] or not columns.acted.any())
-        self.agents = [] if is_over else lives
+        names, batches = self.possible_agents, self.envs._batches
+        # None where a limit or a failure ended the episode of agents that the environment lists.
+        self.agents = [name for place, name in enumerate(names) if batches.lives[place, 0]]
+        is_known = (columns.acted | columns.lives)[:, 0]
+        known = {name for place, name in enumerate(names) if is_known[place]}
         observations, infos = {}, {}
         for place, name in enumerate(names):
             if columns.present[place, 0]:
-                batch = self.envs._batches.observations(columns.observations, place)
+                batch = batches.observations(columns.observations, place)
                 (observations[name],) = nested.rows(self._spaces[0][name], batch, 1)
             if name in known:
                 infos[name] = _of_row(columns.agent_infos.get(place, {}))

@@ -164,6 +164,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
                 )
             return array.reshape((*shape, *array.shape[1:]))
 
+        if isinstance(self.single_action_space, nested.ARRAY_SPACES):
+            actions = nested.as_array("actions", actions)  # a tuple has an action for each row
         by_agent = nested.apply(by_env, actions)
         return {
             agent: nested.at(by_agent, (slice(None), place))
@@ -270,7 +272,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     def _flat(self, groups: dict[str, Any]) -> Any:
         """Returns observations with a row for each agent: a view, as all agents are one group."""
         (values,) = groups.values()
-        return nested.apply(lambda array: array.reshape((-1, *array.shape[2:])), values)
+        return nested.apply(lambda array: array.reshape((self.num_envs, *array.shape[2:])), values)
 
     def _blank_ended(self, observations: Any, lives: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Blanks the rows of agents that ended before their environment, as steps show them.

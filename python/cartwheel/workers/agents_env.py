@@ -11,6 +11,7 @@ Workers import this file by name, so it must not import a trainer.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,15 +40,20 @@ class MakesAgentsEnv:
         self.settings = settings
 
     def __call__(self) -> AgentsEnv:
-        """Makes the environment; one that is refused is closed."""
+        """Makes the environment; one that is refused is closed.
+
+        A further one, which replaces the first, has the same agents in the same order.
+        """
         made = self.env_fn()
         try:
-            return AgentsEnv(made, self.settings)
+            env = AgentsEnv(made, self.settings)
         except BaseException:
             close = getattr(made, "close", None)
             if callable(close) and not isinstance(made, type):
                 close()
             raise
+        self.settings = dataclasses.replace(self.settings, agents=env.layout.agents)
+        return env
 
 
 class AgentsEnv:
@@ -100,9 +106,13 @@ class AgentsEnv:
         self.reward_space = Box(-np.inf, np.inf, (len(self._names),), np.float64)
         self.metadata = dict(getattr(self.env, "metadata", None) or {})
         self.render_mode = getattr(self.env, "render_mode", None)
-        saves = next((one for one in self.chain() if _saves_itself(one)), None)
-        if saves is not None:
-            env = self.env  # a function that has this object would keep it until a collection
+        chain = list(self.chain())
+        at = next((at for at, one in enumerate(chain) if _saves_itself(one)), None)
+        #: Conversions and wrappers around the one that saves itself; none if there is no such one.
+        self.wrappers = chain[: at or 0]
+        if at is not None:
+            # A function that has this object would keep it until a collection.
+            env, saves = self.env, chain[at]
             self.get_state = lambda: (list(env.agents), saves.get_state())
             self.set_state = lambda state: _set_state(env, saves, *state)
 
@@ -187,26 +197,28 @@ class AgentsEnv:
         return row, _as_floats(names, summed), not after, False, self._infos(infos, known)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
-        """Repeats actions; of an agent that ends, the results of its last repetition stay."""
+        """Repeats actions; of an agent that ends, the results of its last repetition stay.
+
+        Of one that comes again, observation and info are the new ones.
+        """
         merged: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {})
+        rewards, acting = merged[1], list(self.env.agents)
         for _ in range(self._settings.action_repeat):
             before = list(self.env.agents)
             if not before:
                 break
             # An environment that writes into an action must not change the next one.
             results = self.env.step({name: copy.deepcopy(actions[name]) for name in before})
-            concerned = {*before, *self.env.agents}
-            sums = merged[1]
-            rewards = {name: sums.get(name, 0.0) + results[1].get(name, 0.0) for name in before}
-            for name in concerned:
-                for part in merged:
-                    part.pop(name, None)
-            sums.update(rewards)
-            for at in (0, 2, 3, 4):
+            after = self.env.agents
+            shown = {*before, *after}
+            for name in acting:
+                rewards[name] = rewards.get(name, 0.0) + results[1].get(name, 0.0)
+            for at, names in ((0, shown), (2, acting), (3, acting), (4, shown)):
                 part = results[at]
-                merged[at].update((name, part[name]) for name in concerned if name in part)
-            for name in before:
-                merged[1].setdefault(name, 0.0)
+                for name in names:
+                    merged[at].pop(name, None)
+                merged[at].update((name, part[name]) for name in names if name in part)
+            acting = [name for name in acting if name in after]
         return merged
 
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
@@ -325,7 +337,8 @@ def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
 
 def _set_state(env: Any, saves: Any, agents: list[Any], state: Any) -> None:
     saves.set_state(state)
-    if list(env.agents) != agents:  # a conversion has a list of its own
+    # A conversion has a list of its own, and none before its first reset.
+    if list(getattr(env, "agents", ())) != agents:
         env.agents = agents
 
 
