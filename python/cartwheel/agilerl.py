@@ -24,6 +24,7 @@ from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_mode, check_names, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.suggestions import keywords_of
 from cartwheel.multiagent import ParallelVectorEnv
@@ -85,6 +86,9 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         Exception: As for :class:`cartwheel.ParallelVectorEnv`.
     """
 
+    #: For evaluations and collectors, which step it.
+    _vector_env_instead = "pass its `vector_env`"
+
     def __init__(
         self,
         env_fns: Iterable[Callable[[], Any]],
@@ -133,7 +137,12 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
         Returns:
             Observations and infos by agent.
+
+        Raises:
+            ValueError: Options choose rows; nothing was reset.
+            Exception: As :meth:`cartwheel.ParallelVectorEnv.reset`.
         """
+        check_chooses_no_rows(options)
         observations, self.infos = self.vector_env.reset(seed=seed, options=options)
         return self._columns(observations), self._agent_infos()
 

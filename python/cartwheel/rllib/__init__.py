@@ -5,6 +5,7 @@
 
 from cartwheel._internal.versions import load
 
+load("ray", "rllib", "cartwheel.rllib", "2.60")
 load("ray.rllib", "rllib", "cartwheel.rllib")
 
 # ruff: noqa: E402 - they import what was loaded

@@ -11,6 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.vector.vector_multi_agent_env import VectorMultiAgentEnv
 
 from cartwheel._internal.arguments import as_env_fns
+from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.rllib.agents_env import REST, in_order, make_agents_env
 from cartwheel.vector.vector_env import VectorEnv
@@ -144,7 +145,12 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
 
         Returns:
             For each row the observations and the infos by agent.
+
+        Raises:
+            ValueError: Options choose rows; nothing was reset.
+            Exception: As :meth:`cartwheel.VectorEnv.reset`.
         """
+        check_chooses_no_rows(options)
         observations, infos = self._envs.reset(seed=seed, options=options)
         by_agent, _, _, _, infos_by_agent = self._by_agent(observations, infos)
         return by_agent, infos_by_agent

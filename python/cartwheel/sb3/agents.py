@@ -86,6 +86,9 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         Exception: As for :class:`cartwheel.ParallelVectorEnv`.
     """
 
+    #: For evaluations and collectors, which step it.
+    _vector_env_instead = "pass its `vector_env`"
+
     def __init__(
         self,
         envs: Iterable[Callable[[], Any]] | ParallelVectorEnv,
@@ -124,8 +127,14 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
             Observations. The infos are in ``reset_infos``.
 
         Raises:
+            ValueError: A list of options has another length than there are rows; nothing was reset.
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.reset`.
         """
+        if len(self._options) != self.num_envs:
+            raise ValueError(
+                "`set_options` takes a dictionary, or a list with one for each of the "
+                f"{self.num_envs} rows, got {len(self._options)}."
+            )
         self._rows._pool_owner._pool.give_up()
         given = [own or None for own in self._options[:: self._agents]]
         options: Any = given if any(given) else None

@@ -100,6 +100,9 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
 
+    #: For evaluations and collectors, which step it.
+    _vector_env_instead = "pass its `vector_env`"
+
     def __init__(
         self,
         envs: Iterable[EnvFn] | str | EnvSpec | PoolVectorEnv[Any, Any],

@@ -180,6 +180,15 @@ def test_wrong_actions_are_refused_and_nothing_is_stepped(build, agents):
     assert envs.get_attr("t") == (0, 0)
 
 
+def test_options_that_choose_rows_are_refused_before_anything_is_reset(build, agents):
+    envs = build([agents.TurnsEnv] * 2, executor="inline")
+    envs.reset()
+    for name, rows in (("env_index", [1]), ("reset_mask", np.array([True, False]))):
+        with pytest.raises(ValueError, match=rf"must not choose rows, got \['{name}'\]"):
+            envs.reset(options={name: rows})
+    assert envs.stats().resets.tolist() == [1, 1]
+
+
 class TurnBased:
     """A turn-based environment of PettingZoo, as far as it is looked at."""
 

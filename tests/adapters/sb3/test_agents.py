@@ -322,3 +322,6 @@ def test_misuse_is_refused(ours):
         envs.reset()
         with pytest.raises(ValueError, match="one entry for each of the 3 rows"):
             envs.step(np.zeros((2, 1), np.float32))
+        envs.set_options([{}])
+        with pytest.raises(ValueError, match=r"`set_options` takes .* each of the 3 rows, got 1"):
+            envs.reset()

@@ -137,6 +137,20 @@ def test_repr_names_the_vector_environment():
     envs.close()
 
 
+def test_what_takes_vector_environments_names_the_one_inside():
+    base = importlib.import_module("stable_baselines3.common.vec_env")
+    for given in (make("cartwheel/CartPole-v1", 2), base.VecMonitor(make([POLE] * 2))):
+        for refused in (
+            cartwheel.evaluate,
+            cartwheel.Collector,
+            lambda envs, _: ClipReward(envs, 0),
+        ):
+            with pytest.raises(TypeError, match="pass its `vector_env`"):
+                refused(given, lambda observations: observations)
+        assert given.vector_env.num_envs == 2
+        given.close()
+
+
 def test_a_given_vector_environment_is_closed_with_its_owner():
     for given in (
         cartwheel.VectorEnv([POLE] * 2, autoreset_mode="same_step"),

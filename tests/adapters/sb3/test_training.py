@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.spaces import MultiBinary
 
 from tests.support.cases import Case
@@ -90,3 +91,16 @@ def test_hindsight_replay_trains_as_with_DummyVecEnv():
         for kind in (None, PROCESS)
     )
     assert_identical(ours, expected)
+
+
+def test_a_training_goes_on_after_an_interrupted_step_once_its_environments_are_set_again(build):
+    sb3 = importlib.import_module("stable_baselines3")
+    envs = build([POLE] * 2)
+    model = sb3.PPO("MlpPolicy", envs, n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    model.learn(16)
+    envs.step_async(np.zeros(2, int))  # Ctrl-C ended the wait for it
+    with pytest.raises(AlreadyPendingCallError, match="pending call to `step`"):
+        model.learn(16, reset_num_timesteps=False)
+    model.set_env(envs)
+    model.learn(16, reset_num_timesteps=False)
+    assert model.num_timesteps == 32

@@ -237,3 +237,12 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
             ours([Leavers] * ROWS, **keywords)
     with pytest.raises(ValueError, match="AgileRL needs observations and actions of fixed shape"):
         ours([Talkers] * ROWS, executor="inline")
+
+
+def test_options_that_choose_rows_are_refused_before_anything_is_reset(ours):
+    with ours([Leavers] * ROWS, executor="inline") as envs:
+        envs.reset(seed=1)
+        for name, rows in (("env_index", [1]), ("reset_mask", np.eye(ROWS, dtype=bool)[1])):
+            with pytest.raises(ValueError, match=rf"must not choose rows, got \['{name}'\]"):
+                envs.reset(options={name: rows})
+        assert envs.vector_env.stats().resets.tolist() == [1] * ROWS
