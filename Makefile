@@ -223,5 +223,5 @@ $(VENV)/.developed: target/debug/.compiled $(VENV)/.packages
 $(VENV)/.built: $(VENV)/.packages $(RUST_SOURCES)
 	@echo '==> maturin develop --release'
 	@rm -rf python/cartwheel/_cartwheel*.so $(SITE)/cartwheel-*.dist-info $(VENV)/.developed
-	@$(BIN)/maturin develop --release --locked --extras test,bench
+	@$(BIN)/maturin develop --release --locked --extras test,bench,envpool # EnvPool for slow tests and benchmarks
 	@touch $@
