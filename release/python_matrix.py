@@ -84,7 +84,7 @@ def _environment(name: str, python: Path, wheel: Path, *, oldest: bool) -> Path:
     elif name.endswith("t"):
         extra = [str(wheel), "-r", str(FREE_THREADED)]
     else:
-        extra = [f"{wheel}[test]"]
+        extra = [f"{wheel}[test,envpool]"]
     subprocess.run([*pip, *extra], check=True)
     subprocess.run([*pip, "--force-reinstall", "--no-deps", str(wheel)], check=True)
     return inside

@@ -9,6 +9,13 @@ import pytest
 from cartwheel import envpool as ours
 
 
+def pytest_collection_modifyitems(items):
+    """Tests with EnvPool are slow: to install it takes as long as all other packages."""
+    for item in items:
+        if "theirs" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def make(closes):
     """``envpool.make``; its pools are closed after the test."""
