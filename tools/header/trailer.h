@@ -29,12 +29,15 @@ static inline uint32_t cartwheel_fail(struct cartwheel_sink *error, const char *
     return CARTWHEEL_FAILED;
 }
 
+/* Compilers have it, ISO C does not. */
+__extension__ typedef unsigned __int128 cartwheel_uint128;
+
 /* 64 random bits: the same as `numpy.random.Generator(PCG64(seed))` draws. */
 static inline uint64_t cartwheel_next_u64(struct cartwheel_random_stream *stream) {
-    const unsigned __int128 multiplier =
-        ((unsigned __int128)0x2360ed051fc65da4u << 64) | 0x4385df649fccf645u;
-    unsigned __int128 state = ((unsigned __int128)stream->state[1] << 64) | stream->state[0];
-    unsigned __int128 step = ((unsigned __int128)stream->increment[1] << 64) | stream->increment[0];
+    const cartwheel_uint128 multiplier =
+        ((cartwheel_uint128)0x2360ed051fc65da4u << 64) | 0x4385df649fccf645u;
+    cartwheel_uint128 state = ((cartwheel_uint128)stream->state[1] << 64) | stream->state[0];
+    cartwheel_uint128 step = ((cartwheel_uint128)stream->increment[1] << 64) | stream->increment[0];
     state = state * multiplier + step;
     stream->state[0] = (uint64_t)state;
     stream->state[1] = (uint64_t)(state >> 64);

@@ -19,7 +19,7 @@ fn run(name: &str, compiler: &str, standard: &str, program: &str) -> Vec<String>
     let (source, binary) = (folder.join(name), folder.join(format!("{name}.out")));
     std::fs::write(&source, program).unwrap();
     let mut compile = Command::new(compiler);
-    compile.args([standard, "-Wall", "-Wextra", "-Werror", "-I"]).arg(include());
+    compile.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]).arg(include());
     let done = compile.arg(&source).arg("-o").arg(&binary).output().expect("a C compiler");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let ran = Command::new(&binary).output().unwrap();

@@ -221,8 +221,10 @@ pub enum Error {
     #[error("there is no native environment {0:?}")]
     UnknownEnv(String),
     /// Rows whose parameter cannot have the value that they were given. The others have theirs.
-    #[error("{}: {reason}", named_rows(.rows))]
+    #[error("parameter {name:?} {reason}, in {}", named_rows(.rows))]
     BadValues {
+        /// The parameter.
+        name: String,
         /// The rows, counted from the first row of the shard.
         rows: Vec<usize>,
         /// The reason, for the first of them.
@@ -313,9 +315,9 @@ impl Error {
     pub fn of_shard(self, first: usize) -> Self {
         match self {
             Self::Failed { row, message } => Self::Failed { row: first + row, message },
-            Self::BadValues { rows, reason } => {
+            Self::BadValues { name, rows, reason } => {
                 let rows = rows.into_iter().map(|row| first + row).collect();
-                Self::BadValues { rows, reason }
+                Self::BadValues { name, rows, reason }
             }
             other => other,
         }

@@ -15,6 +15,7 @@
 //!    initialized. Each call is undone once, by the same thread, the last one first.
 #![expect(unsafe_code, reason = "functions of Python, see the invariants")]
 
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use cartwheel_engine::platform::{hang, hang_on_exit};
@@ -57,6 +58,13 @@ pub(crate) fn attach_again<T>(run: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     // SAFETY: the interpreter is initialized; undone by the drop (invariant 2).
     let _ensured = Ensured(unsafe { PyGILState_Ensure() });
     Python::try_attach(run)
+}
+
+/// Drops a value that has Python objects, attached as by [`attach_again`]; leaves it after the end of the
+/// interpreter.
+pub(crate) fn drop_attached<T>(value: T) {
+    let value = ManuallyDrop::new(value);
+    attach_again(|_| drop(ManuallyDrop::into_inner(value)));
 }
 
 /// A number of this thread that no other thread has while it runs.

@@ -94,7 +94,8 @@ impl NativeRows {
                 first = first.or(Some(reason));
             }
         }
-        first.map_or(Ok(()), |reason| Err(Error::BadValues { rows, reason }))
+        let name = name.to_owned();
+        first.map_or(Ok(()), |reason| Err(Error::BadValues { name, rows, reason }))
     }
 
     /// The number of a parameter.

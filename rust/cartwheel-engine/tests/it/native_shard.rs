@@ -378,11 +378,12 @@ fn parameters_are_read_and_set_by_name() {
     assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
     let values = [ParameterValue::Float(1.0), ParameterValue::Text("no".into())].map(value);
     let error = envs.ask(set_all("penalty", values)).unwrap_err().to_string();
-    assert_eq!(error, "rows [1]: must be a number, got 'no'");
+    assert_eq!(error, "parameter \"penalty\" must be a number, got 'no', in rows [1]");
     let many = ParameterValue::List((0..1000).map(ParameterValue::Int).collect());
     let many = [value(many.clone()), value(many)];
     let error = envs.ask(set_all("penalty", many)).unwrap_err().to_string();
-    assert_eq!(error, "rows [0, 1]: must be a number, got [0, 1, 2, 3, 4, 5, …] (1000 values)");
+    let expected = "must be a number, got [0, 1, 2, 3, 4, 5, …] (1000 values), in rows [0, 1]";
+    assert_eq!(error, format!("parameter \"penalty\" {expected}"));
 }
 
 #[test]

@@ -17,7 +17,7 @@
 #![expect(unsafe_code, reason = "calls the functions of a table, see the invariants")]
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString, PyType};
 
 use super::made::make_over;
 use super::{base, dtype, first_byte, is_writable};
-use crate::interpreter::attach_again;
+use crate::interpreter::drop_attached;
 use crate::known::intern;
 
 /// The name of the capsule.
@@ -324,7 +324,6 @@ unsafe extern "C" fn delete(owned: *mut Owned) {
     // SAFETY: the first field of the structure, which is freed once, by this call (invariant 3).
     let kept = unsafe { Box::from_raw(owned.cast::<Kept>()) };
     if let Some(arrays) = Arc::into_inner(kept.arrays) {
-        let arrays = ManuallyDrop::new(arrays);
-        attach_again(|_| drop(ManuallyDrop::into_inner(arrays)));
+        drop_attached(arrays);
     }
 }

@@ -10,11 +10,13 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use cartwheel_engine::Call;
 use pyo3::prelude::*;
 
 use super::registry;
+use crate::interpreter::drop_attached;
 use crate::pool::{Refused, State, other_pool};
 use crate::xla::{CallFrame, ErrorCode, Frame, NO_ERROR, XlaError};
 
@@ -76,8 +78,13 @@ fn handle(frame: *mut CallFrame, call: Call, calling: &str, run: Run) -> *mut Xl
                         compiled by another process";
             Refused::new(ErrorCode::FailedPrecondition, text)
         })?;
-        frame.read_arrays().map_err(|error| other_pool(&error))?;
-        pool.with_pool_detached(call, calling, |state| run(state, frame))
+        let read = frame.read_arrays().map_err(|error| other_pool(&error));
+        let outcome =
+            read.and_then(|()| pool.with_pool_detached(call, calling, |state| run(state, frame)));
+        if let Some(last) = Arc::into_inner(pool) {
+            drop_attached(last); // the program has let it go meanwhile
+        }
+        outcome
     })
 }
 

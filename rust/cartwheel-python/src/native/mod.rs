@@ -199,7 +199,7 @@ impl PyNativeEnvs {
         let answer = self.mailbox(shard)?.take_answer();
         let answer = answer.ok_or_else(|| PyRuntimeError::new_err("nothing was asked"))?;
         let answer = answer.map_err(|error| error.of_shard(self.rows[shard].start));
-        if let Err(Error::BadValues { rows, reason }) = answer {
+        if let Err(Error::BadValues { rows, reason, .. }) = answer {
             let refused = rows.into_iter().map(|row| (row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }

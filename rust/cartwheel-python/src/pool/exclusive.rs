@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use crate::error::{
     already_pending, broken, broken_text, closed, closed_text, forked, forked_text, pending_text,
 };
-use crate::interpreter::{attach, enter, this_thread};
+use crate::interpreter::{attach_again, enter, this_thread};
 use crate::pool::{Refused, State};
 use crate::xla::ErrorCode;
 
@@ -203,7 +203,7 @@ impl Exclusive {
             Err(broken())
         });
         if self.closing.has_begun() && self.closing.is_left() {
-            attach(|py| self.end_left(py));
+            attach_again(|py| self.end_left(py));
         }
         outcome
     }

@@ -1,9 +1,9 @@
 //! Requests to rows besides steps and resets: parameters, states, drawings.
 
 use cartwheel_core::info::{InfoReader, InfoWriter};
-use cartwheel_engine::Call;
 use cartwheel_engine::native::{Answer, Request, RowReset, RowState};
 use cartwheel_engine::plugin::RenderFrame;
+use cartwheel_engine::{Call, Error as EngineError};
 
 use super::batch::Batch;
 use super::error::VectorError;
@@ -173,12 +173,21 @@ impl<E: Env> VectorEnv<E> {
         self.pool.begin(Call::Call, 0)?;
         self.pool.finish(Call::Call, None, &mut || false)?;
         let answers: Vec<_> = self.mailboxes.iter().map(|mailbox| mailbox.take_answer()).collect();
-        let starts = self.pool.shards().iter().map(|shard| shard.start);
-        let answers = answers.into_iter().zip(starts).map(|(answer, start)| {
+        // The first error, with the rows of all shards that refuse a value.
+        let (mut given, mut refused) = (Vec::new(), None);
+        for (answer, rows) in answers.into_iter().zip(self.pool.shards()) {
             let answer = answer.expect("a shard answers every request");
-            answer.map_err(|error| error.of_shard(start).into())
-        });
-        answers.collect()
+            match (answer.map_err(|error| error.of_shard(rows.start)), &mut refused) {
+                (Ok(answer), _) => given.push(answer),
+                (Err(error), None) => refused = Some(error),
+                (
+                    Err(EngineError::BadValues { rows: more, .. }),
+                    Some(EngineError::BadValues { rows, .. }),
+                ) => rows.extend(more),
+                (Err(_), Some(_)) => {}
+            }
+        }
+        refused.map_or(Ok(given), |error| Err(error.into()))
     }
 }
 

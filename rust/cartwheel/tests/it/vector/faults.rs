@@ -139,6 +139,13 @@ fn refused_calls_say_what_to_fix_and_change_nothing() {
         text(envs.set_parameter("gravity", &[1.0, 2.0])),
         "2 values of \"gravity\" for 3 rows"
     );
+    let strong = ["strong".to_owned()];
+    for (rows, threads, named) in [(3, 1, "[0, 1, 2]"), (3, 2, "[0, 1, 2]"), (1, 1, "[0]")] {
+        let refused = built(rows, threads).set_parameter("gravity", &strong);
+        let expected =
+            format!("parameter \"gravity\" must be a number, got 'strong', in rows {named}");
+        assert_eq!(text(refused), expected);
+    }
     assert!(text(envs.set_state(&[0], &[b"no state"])).contains("this is not a state"));
     // Nothing was stepped.
     let mut fresh = built(3, 1);
