@@ -21,6 +21,7 @@ def has_gil():
 
 @program
 def sharing():
+    gc.freeze()  # what is imported, which would take most of each collection
     stack = FrameStack(64, 4, np.zeros((16, 16), np.uint8), repeats=False)
 
     def share():

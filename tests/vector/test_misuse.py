@@ -5,6 +5,7 @@ of three cart-poles each. Every row is a call and, indented, the type and the wh
 error, with its notes. Statements before the last one, separated by ``; ``, prepare the call.
 """
 
+import contextlib
 import re
 import textwrap
 import warnings
@@ -48,30 +49,30 @@ def sections():
 EXECUTORS = ("inline", "thread", "process")
 
 
-def marks(kind, kinds, number):
+def is_slow(kind, kinds, number):
     """By default a row of the table is tried with one of its executors, which rotate."""
     executors = [other for other in kinds if other in EXECUTORS]
-    chosen = kind not in EXECUTORS or kind == executors[number % len(executors)]
-    return () if chosen else pytest.mark.slow
+    return kind in EXECUTORS and kind != executors[number % len(executors)]
 
 
 def rows():
-    """The rows of the table, each with what prepares its last statement.
+    """The rows of the table, together with those that the same prepares.
 
-    That is the kind of vector environment, whether it is reset, and statements. Rows with the same
-    are next to each other, and share it as one object.
+    That is the kind of vector environment, whether it is reset, and the statements before the last.
     """
-    preparations, found = {}, []
+    found = {}
     for title, kinds, rows in sections():
         for kind in kinds:
             for number, (code, error) in enumerate(rows):
                 *before, _ = code.split("; ")
-                key = kind, "before a reset" not in title, tuple(before)
-                prepared = preparations.setdefault(key, key)
-                found.append((prepared, code, error.rstrip(), marks(kind, kinds, number)))
-    for prepared, code, error, marked in sorted(found, key=lambda row: row[0]):
-        kind = prepared[0]
-        yield pytest.param(kind, prepared, code, error, id=f"{kind}-{code}", marks=marked)
+                preparation = kind, "before a reset" not in title, tuple(before)
+                key = preparation, is_slow(kind, kinds, number)
+                found.setdefault(key, {})[code] = error.rstrip()
+    for ((kind, is_reset, before), slow), errors in found.items():
+        title = "-".join([kind, *["new"] * (not is_reset), *before])
+        yield pytest.param(
+            kind, is_reset, before, errors, id=title, marks=[pytest.mark.slow] * slow
+        )
 
 
 def names(envs):
@@ -105,32 +106,43 @@ def misused(scope, code):
         exec(code.split("; ")[-1], scope)
     except Exception as error:
         return report(error)  # `pytest.raises` would keep the traceback, and with it `envs`
-    pytest.fail("no error")
+    pytest.fail(f"no error: {code}")
 
 
-@pytest.fixture(scope="module")
-def scope(request):
-    """The names of a call, after what prepares it: a call that is refused leaves all as it was."""
-    kind, is_reset, before = request.param
+@contextlib.contextmanager
+def prepared(kind, is_reset, before):
+    """The names of calls, after what prepares them: one that is refused leaves all as it was."""
     envs = None if kind == "none" else KINDS[kind]([POLE] * 3)
-    if envs is not None and is_reset:
-        envs.reset(seed=1)
     scope = names(envs)
-    for statement in before:
-        exec(statement, scope)
-    yield scope
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a call that is pending
-        for made in (scope["envs"], scope.get("other")):
-            if made is not None:
-                made.close()
+    try:
+        if envs is not None and is_reset:
+            envs.reset(seed=1)
+        for statement in before:
+            exec(statement, scope)
+        yield scope
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a call that is pending
+            for made in (envs, scope.get("other")):
+                if made is not None:
+                    made.close()
 
 
-@pytest.mark.parametrize(("kind", "scope", "code", "error"), list(rows()), indirect=["scope"])
-def test_the_error_is_that_of_the_table(scope, kind, code, error):
-    if ASSERTS and "max_episode_steps=0" in code:  # Gymnasium's `TimeLimit` refuses it
-        error = error.replace("ValueError", "AssertionError")
-    assert misused(scope, code) == error, kind
+@pytest.mark.parametrize(("kind", "is_reset", "before", "errors"), list(rows()))
+def test_the_errors_are_those_of_the_table(kind, is_reset, before, errors):
+    expected = errors | {
+        # Gymnasium's `TimeLimit` refuses it.
+        code: error.replace("ValueError", "AssertionError")
+        for code, error in errors.items()
+        if ASSERTS and "max_episode_steps=0" in code
+    }
+    found = {}
+    with prepared(kind, is_reset, before) as scope:
+        for code in errors:
+            found[code] = misused(scope, code)
+            if kind != "none" and is_reset and not before:
+                scope["envs"].reset(seed=1)  # some errors are those of environments, which failed
+    assert found == expected
 
 
 def test_the_table_has_no_line_that_is_not_tested():
