@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.workers import callbacks, replacement
 from cartwheel.workers.worker import Worker
 from tests.support.executors import PROCESS, SENDING
 from tests.support.faulty import FaultyEnv, fault
@@ -242,6 +243,25 @@ def test_a_new_process_that_dies_after_it_began_to_serve_is_replaced(build, monk
     path.touch()
     truncations, infos = envs.step([fault("none"), fault("kill")])[3:]
     assert not path.exists()
+    assert truncations.tolist() == [False, True]
+    assert infos["worker_restarted"].tolist() == [False, True]
+
+
+def test_a_new_process_that_ends_before_the_pool_watches_it_is_replaced(build, monkeypatch):
+    started = []
+
+    def start_and_end(group, worker, *args):
+        started.append(replacement.restart(group, worker, *args))
+        if len(started) == 1:
+            end(started[0])
+            group.processes[worker].join()
+        return started[-1]
+
+    monkeypatch.setattr(callbacks, "restart", start_and_end)
+    envs = build([FaultyEnv, FaultyEnv], max_restarts=None)
+    envs.reset(seed=SEED)
+    truncations, infos = envs.step([fault("none"), fault("kill")])[3:]
+    assert len(started) == 2
     assert truncations.tolist() == [False, True]
     assert infos["worker_restarted"].tolist() == [False, True]
 

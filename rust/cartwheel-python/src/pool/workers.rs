@@ -3,7 +3,7 @@
 use cartwheel_engine::pool::{Lost, Pool, Workers};
 use cartwheel_engine::worker::{ProcessHandle, ThreadPool, ThreadPoolSettings};
 use cartwheel_engine::{Call, Error};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyProcessLookupError};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
@@ -125,6 +125,11 @@ impl State {
         let arguments = (worker, pid, call.to_string(), hung, over, resetting, announced, attempt);
         let pid = callbacks.call_method1(intern!(py, "restart"), arguments)?;
         let Some(pid) = pid.extract()? else { return Ok(None) };
-        Ok(Some((ProcessHandle::new(pid).map_err(to_py_err)?, filled)))
+        match ProcessHandle::new(pid).map_err(to_py_err) {
+            Ok(handle) => Ok(Some((handle, filled))),
+            // It said that it serves, and its exit code was read since. (The type of the error is OSError.)
+            Err(error) if error.value(py).is_instance_of::<PyProcessLookupError>() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
