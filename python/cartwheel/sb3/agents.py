@@ -70,8 +70,8 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
     Args:
         envs: Functions that make environments of PettingZoo; or a
-            :class:`cartwheel.ParallelVectorEnv` in the mode ``SAME_STEP``, which is closed together
-            with this object.
+            :class:`cartwheel.ParallelVectorEnv`, native or not, in the mode ``SAME_STEP``, which is
+            closed together with this object.
         monitor: Whether infos of steps in which agents end have ``episode``, as for
             :class:`CartwheelVecEnv`: the agent's return, the number of its steps, and the seconds.
             ``VecMonitor`` also counts rows of agents that have ended, as episodes of their own.

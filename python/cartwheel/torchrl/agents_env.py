@@ -59,7 +59,7 @@ class CartwheelAgentsEnv(EnvBase):
 
     Args:
         envs: Functions that make environments of PettingZoo, as for
-            :class:`cartwheel.ParallelVectorEnv`. Or such a vector environment with
+            :class:`cartwheel.ParallelVectorEnv`. Or such a vector environment, native or not, with
             ``autoreset_mode="disabled"``.
         group_map: The agents of each group; those of a group have equal spaces. By default agents
             with names such as ``"walker_0"`` and ``"walker_1"`` are the group ``"walker"``, as in

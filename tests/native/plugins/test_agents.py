@@ -1,6 +1,7 @@
 """Native environments that name their agents are those of their twin in Python, by agent."""
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from cartwheel._internal import nested
 from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
 from tests.support.chase_and_relay import Chase, Relay
 from tests.support.comparison import assert_identical
+from tests.support.one_thread import one_thread
 
 RELAY, TEAM = "test_plugin/Relay-v0", "test_plugin/Team-v0"
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
@@ -440,3 +442,39 @@ def test_the_rows_pass_the_checks_for_authors(env_id):
 def test_what_has_no_agents_is_refused(env_id, keywords, error, text):
     with pytest.raises(error, match=text):
         cartwheel.ParallelVectorEnv.native(env_id, 2, **keywords)
+
+
+@pytest.mark.torch
+def test_models_of_stable_baselines3_see_native_agents_as_those_in_python():
+    one_thread()
+    kind = importlib.import_module("cartwheel.sb3").CartwheelAgentsVecEnv
+    both = [kind(envs, monitor=True) for envs in twins(2, AutoresetMode.SAME_STEP)]
+    for envs in both:
+        envs.seed(3)
+    assert_identical(*(envs.reset() for envs in both))
+    ended = 0
+    for actions in np.random.default_rng(1).integers(0, 3, (30, 6)):
+        found, expected = (envs.step(actions) for envs in both)
+        assert_identical(found[:3], expected[:3])
+        for own, wanted in zip(found[3], expected[3], strict=True):
+            for key in ("acted", "present", "episode_over", "terminal_observation"):
+                assert_identical(own.get(key), wanted.get(key), key)
+            assert own.get("episode", {}).get("r") == wanted.get("episode", {}).get("r")
+            ended += "episode" in own
+        assert_identical(both[0].env_method("action_masks"), both[1].env_method("action_masks"))
+    assert ended > 6
+    for envs in both:
+        envs.close()
+
+
+@pytest.mark.torch
+def test_rollouts_of_torchrl_with_native_agents_are_those_in_python():
+    runs = importlib.import_module("tests.support.torchrl_runs")
+    kind = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
+    rollouts = []
+    for envs in twins(2, AutoresetMode.DISABLED):
+        env = kind(envs, use_mask=True)
+        rollouts.append(runs.rolled_out(env, 30))
+        env.close()
+    assert rollouts[1]["next", "done"].sum() > 4
+    runs.assert_same(*rollouts)
