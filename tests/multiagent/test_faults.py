@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -63,6 +64,41 @@ def test_a_failed_row_truncates_the_agents_that_lived_and_no_other(mode):
         else:
             observations, infos = envs.reset(options={"reset_mask": infos["episode_over"]})
         assert observations["walker_1"][1].tolist() == [1, 0, 0]
+
+
+class Ducks(Walkers):
+    """Walkers with other names."""
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = [f"duck_{number}" for number in range(3)]
+
+
+def test_a_replacement_has_the_agents_of_the_first_in_their_order():
+    made = iter([Walkers(fails_at=1), Walkers(fails_at=1, order=-1), Ducks()])
+    with make([lambda: next(made)], on_error="restart") as envs:
+        envs.reset(seed=[0])
+        envs.step(actions_of(envs))
+        observations = envs.step(actions_of(envs))[0]
+        assert [observed[0, 0] for observed in observations.values()] == [0, 1, 2]
+        with pytest.raises(ValueError, match=r"that it had before, \['walker_0', .*'duck_0'"):
+            envs.step(actions_of(envs))
+
+
+def turned_once_made(path):
+    order = -1 if path.exists() else 1
+    path.touch()
+    return Walkers(order=order)
+
+
+def test_a_restarted_worker_whose_agents_are_in_another_order_is_refused(tmp_path):
+    env_fn = partial(turned_once_made, tmp_path / "made")
+    with make([env_fn], executor="process", on_worker_death="restart") as envs:
+        envs.reset(seed=[0])
+        os.kill(envs.processes[0].pid, signal.SIGKILL)
+        envs.processes[0].join(20)
+        with pytest.raises(RuntimeError, match=r"the agents of .* changed when it was restarted"):
+            envs.step(actions_of(envs))
 
 
 @MODES_OF_FAULTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,13 @@ from cartwheel.multiagent.action_masks import check_mask_key
 from cartwheel.multiagent.batches import AgentBatches, check_names
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.agents_env import MakesAgentsEnv
-from cartwheel.workers.agents_layout import AgentsSettings, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gymnasium.spaces import Space
+
+    from cartwheel.workers.agents_layout import AgentsSettings, Layout
 
 #: Final observations are columns where a row has at most so many bytes. Columns are copied in each
 #: step, and larger observations in the steps alone in which rows end.
@@ -103,7 +105,7 @@ def open_pool(
         return start(settings)
     except OtherOrderError as error:
         agents = error.args[0].agents
-    return start(AgentsSettings(agents, settings.absent, settings.state, settings.action_repeat))
+    return start(dataclasses.replace(settings, agents=agents))
 
 
 def _num_bytes(space: Space[Any]) -> int:

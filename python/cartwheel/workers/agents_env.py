@@ -11,6 +11,7 @@ Workers import this file by name, so it must not import a trainer.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,15 +40,20 @@ class MakesAgentsEnv:
         self.settings = settings
 
     def __call__(self) -> AgentsEnv:
-        """Makes the environment; one that is refused is closed."""
+        """Makes the environment; one that is refused is closed.
+
+        A further one, which replaces the first, has the same agents in the same order.
+        """
         made = self.env_fn()
         try:
-            return AgentsEnv(made, self.settings)
+            env = AgentsEnv(made, self.settings)
         except BaseException:
             close = getattr(made, "close", None)
             if callable(close) and not isinstance(made, type):
                 close()
             raise
+        self.settings = dataclasses.replace(self.settings, agents=env.layout.agents)
+        return env
 
 
 class AgentsEnv:

@@ -67,17 +67,12 @@ class Layout:
 
 
 def _groups(spaces: Sequence[Space[Any]]) -> list[Group]:
-    members: list[list[int]] = []
+    members: dict[int, list[int]] = {}
     for place, space in enumerate(spaces):
-        for group in members:
-            if spaces[group[0]] == space:
-                group.append(place)
-                break
-        else:
-            members.append([place])
+        members.setdefault(spaces.index(space), []).append(place)
     return [
-        Group(str(key), spaces[group[0]], tuple(group), has_fixed_shape(spaces[group[0]]))
-        for key, group in enumerate(members)
+        Group(str(key), spaces[first], tuple(group), has_fixed_shape(spaces[first]))
+        for key, (first, group) in enumerate(members.items())
     ]
 
 
@@ -86,7 +81,7 @@ class AgentsSettings:
     """Keywords of a vector environment that concern the adapter.
 
     Attributes:
-        agents: The order of agents; ``None`` for that of the environment.
+        agents: All agents in their order; ``None`` for those of the environment.
         absent: The value of absent agents in observations with floating-point numbers.
         state: Whether the state of the environment is shown.
         action_repeat: How many times each step repeats its actions.
@@ -112,7 +107,12 @@ def layout_of(env: Any, settings: AgentsSettings) -> Layout:
         )
     if len(set(names)) < len(names):
         raise ValueError(f"`possible_agents` has an agent twice: {list(names)}")
-    if settings.agents is not None and set(settings.agents) == set(names):
+    if settings.agents is not None:
+        if set(settings.agents) != set(names):
+            raise ValueError(
+                "`possible_agents` must have the agents that it had before, "
+                f"{list(settings.agents)}, got {list(names)}"
+            )
         names = settings.agents
     state_space = getattr(env, "state_space", None) if settings.state else None
     if settings.state and state_space is None:
@@ -126,5 +126,8 @@ def layout_of(env: Any, settings: AgentsSettings) -> Layout:
 
 
 def _shared(spaces: list[Space[Any]]) -> tuple[Space[Any], ...]:
-    """Returns one object for equal spaces, which is sent to the caller once."""
-    return tuple(next(other for other in spaces if other == space) for space in spaces)
+    """Returns one object for equal spaces, which is sent to the caller once.
+
+    ``index`` does not compare an object with itself: bounds of images take milliseconds.
+    """
+    return tuple(spaces[spaces.index(space)] for space in spaces)

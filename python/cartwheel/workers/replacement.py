@@ -128,6 +128,10 @@ def _received(group: WorkerGroup, worker: int, deadline: Deadline) -> dict[str, 
 
 
 def _check_same(group: WorkerGroup, worker: int, description: dict[str, Any]) -> None:
-    """Checks that the environments of a restarted worker have the same spaces as before."""
-    if description["spaces"] != group.descriptions[worker]["spaces"]:
-        raise RuntimeError(f"the spaces of {group.named(worker)} changed when it was restarted")
+    """Checks that the environments of a restarted worker have the same spaces as before.
+
+    Agents must be in the same order, too: they are columns.
+    """
+    for kind, what in (("spaces", "spaces"), ("layouts", "agents")):
+        if description[kind] != group.descriptions[worker][kind]:
+            raise RuntimeError(f"the {what} of {group.named(worker)} changed when it was restarted")
