@@ -7,6 +7,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 import cartwheel
 from tests.multiagent.environments import Duel, Guests, Listed, Talkers, Walkers
@@ -229,10 +230,27 @@ def test_steps_and_resets_of_some_rows_are_those_of_their_environments():
         assert values(infos["present"]) == [[True] * 3] * 3
 
 
-@pytest.mark.parametrize("executor", ["inline", "process"])
-def test_a_loaded_state_continues_bit_for_bit(executor):
+class Kept(Duel):
+    """Saves itself."""
+
+    def get_state(self):
+        return vars(self)
+
+    def set_state(self, state):
+        vars(self).update(state)
+
+
+def ordered():
+    """PettingZoo's wrapper refuses steps before a reset, and its conversion has no agents then."""
+    return OrderEnforcingWrapper(Kept())
+
+
+@pytest.mark.parametrize(
+    ("env_fn", "executor"), [(Guests, "inline"), (Guests, "process"), (ordered, "inline")]
+)
+def test_a_loaded_state_continues_bit_for_bit(env_fn, executor):
     keywords = {"executor": executor, "autoreset_mode": "same_step"}
-    with make([Guests] * 3, **keywords) as envs, make([Guests] * 3, **keywords) as others:
+    with make([env_fn] * 3, **keywords) as envs, make([env_fn] * 3, **keywords) as others:
         rng = np.random.default_rng(1)
         envs.reset(seed=5)
         for _ in range(7):

@@ -106,9 +106,13 @@ class AgentsEnv:
         self.reward_space = Box(-np.inf, np.inf, (len(self._names),), np.float64)
         self.metadata = dict(getattr(self.env, "metadata", None) or {})
         self.render_mode = getattr(self.env, "render_mode", None)
-        saves = next((one for one in self.chain() if _saves_itself(one)), None)
-        if saves is not None:
-            env = self.env  # a function that has this object would keep it until a collection
+        chain = list(self.chain())
+        at = next((at for at, one in enumerate(chain) if _saves_itself(one)), None)
+        #: Conversions and wrappers around the one that saves itself; none if there is no such one.
+        self.wrappers = chain[: at or 0]
+        if at is not None:
+            # A function that has this object would keep it until a collection.
+            env, saves = self.env, chain[at]
             self.get_state = lambda: (list(env.agents), saves.get_state())
             self.set_state = lambda state: _set_state(env, saves, *state)
 
@@ -331,7 +335,8 @@ def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
 
 def _set_state(env: Any, saves: Any, agents: list[Any], state: Any) -> None:
     saves.set_state(state)
-    if list(env.agents) != agents:  # a conversion has a list of its own
+    # A conversion has a list of its own, and none before its first reset.
+    if list(getattr(env, "agents", ())) != agents:
         env.agents = agents
 
 

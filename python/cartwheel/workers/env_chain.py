@@ -4,6 +4,7 @@ An environment is a chain: wrappers around an environment. The outermost member 
 has ``get_state`` and ``set_state`` saves itself and the members inside it. The wrappers around it,
 and Gymnasium's ``TimeLimit`` and ``OrderEnforcing`` everywhere, are saved attribute by attribute,
 except what their constructors make again: spaces, functions, and the attributes of every wrapper.
+So are PettingZoo's conversions and wrappers around an environment of several agents.
 References to members of the chain are saved as references.
 """
 
@@ -67,6 +68,9 @@ class Chain:
             has_methods = all(_has(env, name) for name, _ in _METHODS)
             if core is None and (has_methods or not isinstance(env, gym.Wrapper)):
                 core = env
+            if isinstance(env, AgentsEnv) and env.wrappers:
+                self.wrappers += env.wrappers
+                self._members += env.chain()
             if not isinstance(env, gym.Wrapper):
                 break
             is_saved = core is None or isinstance(env, TimeLimit | OrderEnforcing)
