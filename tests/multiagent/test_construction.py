@@ -280,6 +280,27 @@ def test_actions_are_repeated_until_each_agent_ends():
         assert infos["episode_over"].tolist() == [True, True]
 
 
+class Returning(Walkers):
+    """Walker 0 ends with step 2, and comes again with step 3."""
+
+    def step(self, actions):
+        observations, *rest = super().step(actions)
+        if self.t == 3:
+            self.agents.append("walker_0")
+            observations["walker_0"] = self.observe("walker_0", 9)
+        return observations, *rest
+
+
+def test_an_agent_that_ends_and_comes_again_within_a_step_has_its_end_and_shows_its_beginning():
+    with make([Returning], action_repeat=3) as envs:
+        envs.reset(seed=[0])
+        observations, rewards, terminations, _, infos = envs.step(actions_of(envs, 1.0))
+        assert observations["walker_0"].tolist() == [[0, 3, 9]]
+        assert (rewards["walker_0"][0], terminations["walker_0"][0]) == (2, True)
+        assert infos["present"]["walker_0"][0]
+        assert envs.step(actions_of(envs))[4]["acted"]["walker_0"][0]
+
+
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 def test_seeds_and_options_reach_the_environments_of_their_rows(mode):
     with cartwheel.ParallelVectorEnv(

@@ -197,26 +197,28 @@ class AgentsEnv:
         return row, _as_floats(names, summed), not after, False, self._infos(infos, known)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
-        """Repeats actions; of an agent that ends, the results of its last repetition stay."""
+        """Repeats actions; of an agent that ends, the results of its last repetition stay.
+
+        Of one that comes again, observation and info are the new ones.
+        """
         merged: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {})
+        rewards, acting = merged[1], list(self.env.agents)
         for _ in range(self._settings.action_repeat):
             before = list(self.env.agents)
             if not before:
                 break
             # An environment that writes into an action must not change the next one.
             results = self.env.step({name: copy.deepcopy(actions[name]) for name in before})
-            concerned = {*before, *self.env.agents}
-            sums = merged[1]
-            rewards = {name: sums.get(name, 0.0) + results[1].get(name, 0.0) for name in before}
-            for name in concerned:
-                for part in merged:
-                    part.pop(name, None)
-            sums.update(rewards)
-            for at in (0, 2, 3, 4):
+            after = self.env.agents
+            shown = {*before, *after}
+            for name in acting:
+                rewards[name] = rewards.get(name, 0.0) + results[1].get(name, 0.0)
+            for at, names in ((0, shown), (2, acting), (3, acting), (4, shown)):
                 part = results[at]
-                merged[at].update((name, part[name]) for name in concerned if name in part)
-            for name in before:
-                merged[1].setdefault(name, 0.0)
+                for name in names:
+                    merged[at].pop(name, None)
+                merged[at].update((name, part[name]) for name in names if name in part)
+            acting = [name for name in acting if name in after]
         return merged
 
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
