@@ -358,6 +358,14 @@ def test_a_masked_reset_shows_other_rows_as_the_last_step_did(mode):
         assert ended == 3
 
 
+def test_rows_take_actions_in_lists_and_tuples():
+    with make([Walkers] * 2) as envs:
+        rows = envs.as_rows()
+        for actions in ([[1.0]] * 6, ([1.0],) * 6, ((1.0,),) * 6):
+            rows.reset(seed=0)
+            assert rows.step(actions)[1].tolist() == [1, 11, 21] * 2
+
+
 def test_rows_need_agents_with_equal_spaces_and_whole_batches():
     with make([Guests]) as envs, pytest.raises(ValueError, match="'host' has Dict"):
         envs.as_rows()

@@ -164,6 +164,8 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
                 )
             return array.reshape((*shape, *array.shape[1:]))
 
+        if isinstance(self.single_action_space, nested.ARRAY_SPACES):
+            actions = nested.as_array("actions", actions)  # a tuple has an action for each row
         by_agent = nested.apply(by_env, actions)
         return {
             agent: nested.at(by_agent, (slice(None), place))
