@@ -427,7 +427,10 @@ def test_rows_have_all_masks_after_a_batch_of_some_environments(mode, shows):
         cartwheel.evaluate(envs, zeros, recurrent=True, seed=1, progress=False)
         assert rows.action_masks().shape == (9, 4)
         rows.reset(seed=1)
-        envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS}, [2, 0])
+        infos = envs.step({agent: np.zeros(2, np.int64) for agent in AGENTS}, [2, 0])[4]
+        of_batch = envs.action_masks()
+        infos["env_index"].sort()
+        np.testing.assert_equal(envs.action_masks(), of_batch)
         masks = rows.action_masks()
         for place, mask in enumerate(envs.action_masks([0, 1, 2]).values()):
             np.testing.assert_array_equal(masks[place::3], mask)

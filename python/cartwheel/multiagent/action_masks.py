@@ -102,7 +102,8 @@ class AgentMasks:
         """
         if not self.is_shown and not columns.agent_infos:
             return
-        self._rows = columns.infos.get("env_index")
+        rows = columns.infos.get("env_index")
+        self._rows = None if rows is None else rows.copy()  # the array is the caller's
         ignored = ~lives
         for place, length in enumerate(self._lengths):
             if length is None:
