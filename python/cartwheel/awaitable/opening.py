@@ -85,7 +85,8 @@ class OpenPool:
             "reward_width": None,
         }
         memory, own_shard = launch.make_memory(group, plan, shard)
-        group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
+        same = {"spaces": [(observation, action)], "layouts": []}
+        group.descriptions = [same] * rows
         assert group.start_process is not None, "awaited rows are processes"
         for row, env_fn in enumerate(env_fns):
             spaces = (observation, action)

@@ -23,7 +23,7 @@ from cartwheel.workers.agents_layout import FLAGS, AgentsSettings, layout_of
 from cartwheel.workers.observation_stack import ObservationStack, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -130,7 +130,8 @@ class AgentsEnv:
             raise ValueError(
                 f"no agent is in `agents` after a reset: it must have some of {self._names}"
             )
-        return self._observed(observations, (), agents, {}, {}), self._infos(infos, agents)
+        row, _ = self._observed(observations, (), agents, {}, {})
+        return row, self._infos(infos, set(agents))
 
     def step(
         self, action: dict[str, Any]
@@ -174,7 +175,7 @@ class AgentsEnv:
                 pass  # one has no observation or no reward
             else:
                 row = self._row(stacks, self._all_act)
-                told = self._infos(infos, names) if any(infos.values()) else {}
+                told = self._infos(infos, self._places) if any(infos.values()) else {}
                 return row, _as_floats(names, given), False, False, told
         return self._changed(before, observations, rewards, terminations, truncations, infos)
 
@@ -188,13 +189,10 @@ class AgentsEnv:
         infos: dict[Any, Any],
     ) -> tuple[dict[str, Any], list[float], bool, bool, dict[str, Any]]:
         """Returns the results of a step in which agents come, go or end."""
-        names, after = self._names, list(self.env.agents)
-        row = self._observed(observations, before, after, terminations, truncations)
-        acted = set(before)
-        summed = [rewards.get(name, 0.0) if name in acted else 0.0 for name in names]
-        known = [name for name in names if name in acted or name in observations]
-        known = [name for name in known if name in acted or name in after]
-        return row, _as_floats(names, summed), not after, False, self._infos(infos, known)
+        names, acted, after = self._names, set(before), list(self.env.agents)
+        row, present = self._observed(observations, before, after, terminations, truncations)
+        own = [rewards.get(name, 0.0) if name in acted else 0.0 for name in names]
+        return row, _as_floats(names, own), not after, False, self._infos(infos, acted | present)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Repeats actions; of an agent that ends, the results of its last repetition stay.
@@ -238,26 +236,30 @@ class AgentsEnv:
         after: Sequence[Any],
         terminations: dict[Any, Any],
         truncations: dict[Any, Any],
-    ) -> dict[str, Any]:
-        """Returns the row's observation."""
-        names = self._names
-        acted, lives = set(before), set(after)
-        unknown = lives.difference(self._places)
+    ) -> tuple[dict[str, Any], set[Any]]:
+        """Returns the row's observation, and the agents that are present."""
+        places, count = self._places, len(self._names)
+        unknown = set(after).difference(places)
         if unknown:
             raise ValueError(
                 f"`agents` has {sorted(unknown, key=str)}, which `possible_agents` does not: it "
-                f"has {names}"
+                f"has {self._names}"
             )
-        present = {name for name in observations if name in acted or name in lives}
-        columns = [
-            [name in acted and bool(terminations.get(name, False)) for name in names],
-            [name in acted and bool(truncations.get(name, False)) for name in names],
-            [name in present for name in names],
-            [name in acted for name in names],
-            [name in lives for name in names],
-        ]
+        present = observations.keys() & {*before, *after}
+        # An array of nested lists would take several times as long.
+        flags = bytearray(len(FLAGS) * count)
+        for name in before:
+            place = places[name]
+            flags[place] = bool(terminations.get(name, False))
+            flags[count + place] = bool(truncations.get(name, False))
+            flags[3 * count + place] = True
+        for name in present:
+            flags[2 * count + places[name]] = True
+        for name in after:
+            flags[4 * count + places[name]] = True
         stacks = {stack.key: stack.stack(observations, present) for stack in self._stacks}
-        return self._row(stacks, np.array(columns, np.int8))
+        row = self._row(stacks, np.ndarray((len(FLAGS), count), np.int8, flags))
+        return row, present
 
     def _row(self, stacks: dict[str, Any], flags: NDArray[np.int8]) -> dict[str, Any]:
         row: dict[str, Any] = {"agents": stacks, "flags": flags}
@@ -265,9 +267,10 @@ class AgentsEnv:
             row["state"] = copy.deepcopy(self.env.state())  # which the environment may change
         return row
 
-    def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
+    def _infos(self, infos: dict[Any, Any], known: Container[Any]) -> dict[str, Any]:
         """Returns infos that are not empty, by the place of the agent."""
-        return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
+        own = self._places.items()
+        return {str(at): infos[name] for name, at in own if name in known and infos.get(name)}
 
     def render(self) -> Any:
         """Renders the environment."""
