@@ -110,6 +110,18 @@ def test_the_number_of_steps_changes_only_between_rollouts():
         assert collector.collect().num_steps == 3
 
 
+def test_the_number_of_steps_stays_while_columns_wait_for_their_rollout():
+    with collector_of("NEXT_STEP", 7, num_envs=6, order="free", columns=2) as collector:
+        seen = [collector.collect()]  # inline, the columns of the other rows are complete, too
+        with pytest.raises(RuntimeError, match="`num_steps` cannot change from 7 to 3"):
+            collector.num_steps = 3
+        seen += [collector.collect() for _ in range(2)]
+        assert sorted(np.concatenate([rollout.env_index for rollout in seen])) == list(range(6))
+        collector.reset()
+        collector.num_steps = 3
+        assert collector.collect().num_steps == 3
+
+
 def test_the_names_of_extras_stay_within_a_rollout():
     class Changing:
         calls = 0

@@ -88,6 +88,23 @@ def test_ctrl_c_at_any_line_leaves_a_collector_that_goes_on(mode, keywords):
             break
 
 
+@ANY_MOMENT
+@pytest.mark.parametrize("mode", MODES)
+def test_ctrl_c_at_any_line_of_lockstep_leaves_no_rollout_to_the_environments(mode):
+    files = tuple(f"rollouts/{name}" for name in ("recording", "buffers", "collecting/lockstep"))
+    step, first = times(6, with_full=1), {"DISABLED": 0, "NEXT_STEP": 2, "SAME_STEP": 4}[mode]
+    for line in itertools.count(1 + first, step):
+        with collector_of(mode, 2, num_envs=2) as collector:
+            came = interrupted_at(line, collector.collect, files)
+            collector.close()
+            envs = collector.envs
+            envs.reset()
+            envs.send([1], [0])  # rows cannot be sent while a rollout is recorded
+            assert envs.recv()[4]["env_index"].tolist() == [0]
+        if not came:
+            break
+
+
 class FailsOnce:
     """Gives a row an action that fails, in its ``when``-th step; 0 otherwise."""
 

@@ -121,11 +121,10 @@ class Lockstep:
             recording.record(self._actor, self._calls)
         except BaseException:
             if recording.is_lost:
-                with contextlib.suppress(Exception):  # closed or broken: no rollout to end
-                    recording.end()
                 self.carry = self._recording = None
             else:  # others may use the environments before the next call
                 self.rest()
+            self._end_rollout()
             raise
         finally:
             self._waited += recording.waited
@@ -152,8 +151,17 @@ class Lockstep:
                 self._recording = EpisodeRecording(
                     *where, episodes=self.episodes_per_env, num_steps=self.num_steps
                 )
+            self._calls.note()
         except BaseException:
-            self.carry = None  # a wait that was given up leaves a call pending, which a reset ends
+            # A wait that was given up leaves a call pending, which a reset ends.
+            self.carry = self._recording = None
+            self._end_rollout()
             raise
-        self._calls.note()
         return self._recording
+
+    def _end_rollout(self) -> None:
+        """Ends the rollout slab of the environments, also one that Ctrl-C kept from being noted."""
+        envs: Any = self._envs
+        if getattr(envs, "fills_rollouts", False):
+            with contextlib.suppress(Exception):  # closed or broken: there is none
+                envs.end_rollout()

@@ -141,7 +141,7 @@ class Pipeline(Columns, abc.ABC):
         """Whether every row is at the beginning of the next rollout."""
         if not self._is_begun:
             return True
-        at_rest = bool((self._state == READY).all()) and not self._flying
+        at_rest = bool((self._state == READY).all()) and not self._flying and not self._complete
         return at_rest and not self._step.any() and bool((self._column == self._rollouts).all())
 
     @property
