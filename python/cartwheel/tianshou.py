@@ -20,7 +20,7 @@ from tianshou.env import BaseVectorEnv
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
-from cartwheel._internal.reset_arguments import check_chooses_no_rows
+from cartwheel._internal.reset_arguments import as_seeds, check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
@@ -194,9 +194,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         """
         self._assert_is_not_closed()
         rows = self._ready(None)
-        seeds: list[Any] = [None] * self.env_num
-        if seed is not None:
-            seeds = [seed + row for row in rows] if isinstance(seed, int) else list(seed)
+        seeds: list[Any] = as_seeds(seed, rows, self.env_num)
         self._reset(rows, seeds, None)
         for space, own in zip(self._action_spaces, seeds, strict=True):
             space.seed(own)
@@ -214,6 +212,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
                 observations = nested.take(space, observations, np.array(rows))
                 by_row = [by_row[row] for row in rows]
         else:
+            if set(rows).intersection(self._envs.in_flight):  # Ctrl-C came before they were awaited
+                self._envs.unwrapped._pool.give_up()
             self._envs.send_reset(seed=seeds, options=chosen)
             self._end_lost()  # of what this has dropped, after a reset that was interrupted
             parts = self._receive_resets(rows)

@@ -150,7 +150,11 @@ def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou)
         if seeds is None:
             assert ours.seed() == theirs.seed() == [[None]] * 3
         else:
-            assert ours.seed(seeds) == theirs.seed(seeds)
+            expected = theirs.seed(seeds)
+            assert ours.seed(seeds) == expected
+            assert (
+                ours.seed(np.array(seeds)[()]) == expected
+            )  # Tianshou's own take no NumPy integers
     same(ours.reset(seed=4), theirs.reset(seed=4))
     same(ours.reset(1), theirs.reset(1))
     same(ours.step([2], 1), theirs.step([2], 1))
@@ -390,6 +394,19 @@ def test_rows_whose_steps_a_reset_dropped_can_be_reset(interrupted, gates):
     while interrupted.waiting_id:
         done += [info["env_id"] for info in interrupted.step(None)[4]]
     assert sorted(done) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_rows_can_be_reset_if_ctrl_c_came_before_they_were_awaited(tianshou, executor):
+    envs = tianshou.ours(fns_of([9, 9, 9]), 1, executor=executor)
+    envs.reset()
+    envs._envs.send_reset(options={"env_index": [0]})  # the first line of such a reset
+    assert envs.reset([0])[0][:, 0].tolist() == [0]
+    assert len(envs.reset()[0]) == 3
+    envs._envs.send([1], [2])  # likewise of a step
+    assert len(envs.reset([2, 1])[0]) == 2
+    assert envs.step([1] * 3)[4][0]["env_id"] in envs.ready_id
+    envs.close()
 
 
 def test_a_reset_that_was_interrupted_is_no_step(interrupted, gates):
