@@ -1062,9 +1062,6 @@ class Pool:
     def recorded_steps(self) -> int | None:
         """Returns the recorded steps of the present rollout, including a pending step."""
 
-    def num_slabs(self) -> int:
-        """Returns the number of slabs that have memory, including the reserve."""
-
     def begun(self) -> int:
         """Returns the number of steps and resets that have begun, of all rows or of some.
 

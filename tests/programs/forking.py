@@ -77,12 +77,12 @@ def parent_steps_on(executor):
         return good
 
     child = Child(look)
-    slabs = envs._pool.num_slabs()
+    slabs = envs.stats().batches_reserved
     kept.clear()
     for step in range(4, 104):
         assert shows(envs.step(ACTIONS)[0], step)
         child.go_on()
-    tell(good=child.answer(), more=envs._pool.num_slabs() - slabs)
+    tell(good=child.answer(), more=envs.stats().batches_reserved - slabs)
     envs.close()
 
 
@@ -240,7 +240,7 @@ def fork_often(executor):
         assert shows(observations, step)
         del observations
         assert Child(lambda _wait: "lived").answer() == "lived"
-        slabs.append(envs._pool.num_slabs())
+        slabs.append(envs.stats().batches_reserved)
     envs.close()
     tell(slabs=slabs)
 

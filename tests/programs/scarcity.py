@@ -81,7 +81,7 @@ def keep_batches_in_a_full_group(executor, group):
         kept = [envs.step([0] * NUM_ENVS)[0] for _ in range(12)]
     assert [array.flat[0] for array in kept] == list(range(1, 13))
     assert all((array == array.flat[0]).all() for array in kept)
-    tell(warnings=[str(warning.message) for warning in caught], slabs=envs._pool.num_slabs())
+    tell(warnings=[str(warning.message) for warning in caught], slabs=envs.stats().batches_reserved)
     envs.close()
 
 

@@ -110,11 +110,11 @@ def test_a_loop_that_keeps_a_few_batches_uses_a_constant_number_of_slabs(build_a
     kept = deque(maxlen=length)
     for _ in range(length + 2):
         kept.append(how(envs))
-    slabs = envs._pool.num_slabs()
+    slabs = envs.stats().batches_reserved
     assert slabs <= length + 3  # one is filled while others are kept, one is in reserve
     for _ in range(500):
         kept.append(how(envs))
-    assert envs._pool.num_slabs() == slabs
+    assert envs.stats().batches_reserved == slabs
 
 
 @HOWS
@@ -122,7 +122,7 @@ def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
     """The slab that was freed last is used first."""
     envs = build_any()
     kept = [how(envs) for _ in range(6)]
-    slabs = envs._pool.num_slabs()
+    slabs = envs.stats().batches_reserved
     addresses = {array.ctypes.data for array in kept}
     view = kept[2][1:, ::2].T
     again = kept[2].ctypes.data
@@ -134,7 +134,7 @@ def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
         del observations
     del view
     assert how(envs).ctypes.data == again
-    assert envs._pool.num_slabs() == slabs
+    assert envs.stats().batches_reserved == slabs
 
 
 @HOWS
@@ -178,12 +178,12 @@ def test_rows_in_flight_are_copied_after_one_warning_when_no_slab_is_left(build_
     assert sum(map(is_view, kept)) >= 2
     for array, copy in zip(kept, copies, strict=True):
         assert array.tobytes() == copy.tobytes()
-    slabs = envs._pool.num_slabs()
+    slabs = envs.stats().batches_reserved
     kept.clear()
     for _ in range(5):
         envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
         receive_all(envs)
-    assert envs._pool.num_slabs() == slabs
+    assert envs.stats().batches_reserved == slabs
 
 
 class Keeper:
@@ -249,14 +249,14 @@ def test_kept_arrays_never_change_whatever_is_kept_and_dropped(build_any, whole)
                 keeper.assert_untouched()
             receive_all(envs)
         keeper.assert_untouched()
-        assert envs._pool.num_slabs() <= most
+        assert envs.stats().batches_reserved <= most
 
     check()
-    slabs = envs._pool.num_slabs()
+    slabs = envs.stats().batches_reserved
     for _ in range(20):
         envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
         receive_all(envs)
-    assert envs._pool.num_slabs() == slabs, "a slab was lost"
+    assert envs.stats().batches_reserved == slabs, "a slab was lost"
 
 
 def test_received_arrays_outlive_the_vector_environment(build_any):

@@ -607,11 +607,6 @@ impl PyPool {
             .with_pool(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
     }
 
-    fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
-        self.exclusive
-            .with_pool(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
-    }
-
     fn begun(&self, py: Python<'_>) -> PyResult<u64> {
         // Without exclusive access, as `stats`.
         self.exclusive.check(py)?;
