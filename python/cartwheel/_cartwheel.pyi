@@ -236,8 +236,7 @@ class Memory:
         shards: Sequence[tuple[int, int]],
         *,
         batch_size: int,
-        max_batches: int,
-        info_bytes: int,
+        max_batches: int | None = None,
         dense_finals: bool = False,
         reward_width: int | None = None,
         worker: int | None = None,
@@ -254,9 +253,8 @@ class Memory:
             actions: The single action space.
             shards: For each worker, its first row and the row after its last.
             batch_size: Rows of a batch.
-            max_batches: The maximum number of batches that exist at once; at least one more than
-                can be filled at the same time.
-            info_bytes: Bytes for the infos of each worker.
+            max_batches: The maximum number of batches that are kept as views; ``None`` for as many
+                as fit in 1 GiB, at least 8 and at most 1024.
             dense_finals: Whether each batch has the true next observation of every row.
             reward_width: The length of rewards that are arrays; ``None`` for numbers.
             worker: The index of the worker that this process serves.

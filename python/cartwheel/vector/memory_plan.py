@@ -11,13 +11,6 @@ from cartwheel._internal.spaces import check_fixed_shape, describe, describe_act
 if TYPE_CHECKING:
     from gymnasium.spaces import Box, Space
 
-#: The default memory of slabs, and the bounds of their number; see `docs/decisions/slabs.md`.
-_SLAB_BYTES, _MIN_SLABS, _MAX_SLABS = 1 << 30, 8, 1024
-#: Bounds of the memory for one shard's infos; larger infos go through the channel.
-_MIN_INFO_BYTES, _MAX_INFO_BYTES = 1 << 16, 1 << 24
-#: Memory for one row's infos, not counting a final observation.
-_INFO_ROW_BYTES = 2048
-
 #: The minimum memory of a row without its observations: random numbers, seed, episode state.
 _ROW_BYTES = 96
 #: The minimum memory of an environment that is written in Python.
@@ -34,14 +27,13 @@ def plan_memory(
     reward_space: Box | None = None,
     native: bool = False,
 ) -> dict[str, Any]:
-    """Computes the keywords of ``Memory``: the spaces and sizes of a pool's memory.
+    """Returns the keywords of ``Memory``: the spaces and sizes of a pool's memory.
 
     Args:
         spaces: The observation space and the action space of one row.
         shards: For each shard, its first row and the row after its last.
         batch_size: The number of rows of a batch.
-        max_batches: The maximum number of batches kept as views; ``None`` for as many as fit in
-            1 GiB, at least 8 and at most 1024.
+        max_batches: As of ``Memory``.
         dense_finals: Whether batches have an array of final observations.
         reward_space: The space of one row's reward, if it is a vector.
         native: Whether the environments are native.
@@ -53,23 +45,12 @@ def plan_memory(
     observations = describe(observation_space, native=native)
     if dense_finals:
         check_fixed_shape(observations, observation_space)
-    bytes_a_row = row_bytes(observations)
-    if max_batches is None:
-        halves = 2 if dense_finals else 1
-        fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size * halves)
-        max_batches = min(max(fitting, _MIN_SLABS), _MAX_SLABS)
-    rows = max(last - first for first, last in shards)
-    info_bytes = rows * (bytes_a_row + _INFO_ROW_BYTES)
-    # In addition to the slabs that are kept, each other batch that is filled at the same time needs
-    # one, and each batch needs one in reserve, from which copies are made.
-    filled = -(-shards[-1][1] // batch_size)
     return {
         "observations": observations,
         "actions": describe_actions(action_space),
         "shards": shards,
         "batch_size": batch_size,
-        "max_batches": max_batches + 2 * filled - 1,
-        "info_bytes": min(max(info_bytes, _MIN_INFO_BYTES), _MAX_INFO_BYTES),
+        "max_batches": max_batches,
         "dense_finals": dense_finals,
         "reward_width": None if reward_space is None else reward_space.shape[0],
     }

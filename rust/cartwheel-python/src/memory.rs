@@ -65,7 +65,7 @@ impl PyMemory {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        observations, actions, shards, *, batch_size, max_batches, info_bytes, dense_finals = false,
+        observations, actions, shards, *, batch_size, max_batches = None, dense_finals = false,
         reward_width = None, worker = None, descriptors = None, shared = false
     ))]
     fn new(
@@ -73,8 +73,7 @@ impl PyMemory {
         actions: &Bound<'_, PyAny>,
         shards: Vec<(usize, usize)>,
         batch_size: usize,
-        max_batches: usize,
-        info_bytes: usize,
+        max_batches: Option<usize>,
         dense_finals: bool,
         reward_width: Option<usize>,
         worker: Option<usize>,
@@ -82,16 +81,16 @@ impl PyMemory {
         shared: bool,
     ) -> PyResult<Self> {
         enter();
+        let shards = shards.into_iter().map(|(start, end)| Range { start, end }).collect();
         let plan = Plan {
             observations: Tree::new(observations)?.leaves,
             actions: Tree::new(actions)?.leaves,
-            shards: shards.into_iter().map(|(start, end)| Range { start, end }).collect(),
             batch_size,
-            max_slabs: max_batches,
-            info_bytes,
             dense_finals,
             reward_width: reward_width.unwrap_or(1),
+            ..Plan::new(shards)
         };
+        let plan = plan.sized(max_batches);
         if let (Some(worker), Some(descriptors)) = (worker, descriptors) {
             let own = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
             let own = <[OwnedFd; 4]>::try_from(own.collect::<PyResult<Vec<_>>>()?);

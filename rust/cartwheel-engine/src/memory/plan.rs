@@ -5,6 +5,15 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::space::{LEAF_ALIGN, Layout, Leaf, PAGE};
 
+/// The memory of batches that are kept by default, and the bounds of their number; see
+/// `docs/decisions/slabs.md`.
+const KEPT_BYTES: usize = 1 << 30;
+const KEPT: (usize, usize) = (8, 1024);
+/// Memory for one row's infos without a final observation, and the bounds for one shard. Longer infos
+/// are sent instead.
+const INFO_BYTES_A_ROW: usize = 2048;
+const INFO_BYTES: (usize, usize) = (1 << 16, 1 << 24);
+
 /// The sizes of a pool's memory. Pool and workers compute every offset from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
@@ -41,6 +50,36 @@ impl Plan {
             dense_finals: false,
             reward_width: 1,
         }
+    }
+
+    /// This plan with slabs for `kept` batches, by default as many as fit in 1 GiB, at least 8 and at
+    /// most 1024, and with regions for infos of the usual length.
+    #[must_use]
+    pub fn sized(self, kept: Option<usize>) -> Self {
+        // Sums that overflow here are refused by `check`.
+        let row_bytes = |leaf: &Leaf| {
+            let len = leaf.checked_row_len().unwrap_or(usize::MAX);
+            len.saturating_mul(leaf.dtype.size())
+        };
+        let row_bytes = self.observations.iter().map(row_bytes).fold(0, usize::saturating_add);
+        let arrays = if self.dense_finals { 2 } else { 1 };
+        let batch_bytes = row_bytes.saturating_mul(self.batch_size).saturating_mul(arrays);
+        let fitting = (KEPT_BYTES / batch_bytes.max(1)).clamp(KEPT.0, KEPT.1);
+        let rows = self.shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let infos = rows.saturating_mul(row_bytes.saturating_add(INFO_BYTES_A_ROW));
+        // Each other batch that is filled at the same time needs a slab, and each batch needs one in
+        // reserve, from which copies are made.
+        let further = self.open_batches().max(1).saturating_mul(2) - 1;
+        Self {
+            max_slabs: kept.unwrap_or(fitting).saturating_add(further),
+            info_bytes: infos.clamp(INFO_BYTES.0, INFO_BYTES.1),
+            ..self
+        }
+    }
+
+    /// Number of batches that can be kept, as [`Plan::sized`] counts them.
+    pub fn kept(&self) -> usize {
+        (self.max_slabs + 1).saturating_sub(2 * self.open_batches())
     }
 
     /// Rows of all shards.

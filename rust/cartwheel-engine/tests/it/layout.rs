@@ -192,6 +192,28 @@ fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
     }
 }
 
+#[test]
+fn batches_are_kept_up_to_a_gibibyte_and_infos_have_room_in_proportion() {
+    let with = |leaves: usize, rows: usize, batch_size: usize, dense_finals: bool| {
+        let observations = vec![leaf(&[leaves])];
+        Plan { observations, dense_finals, ..plan(rows, batch_size) }.sized(None)
+    };
+    // 2^14 rows of 2^10 numbers of 8 bytes are 2^27 bytes.
+    let whole = with(1 << 10, 1 << 14, 1 << 14, false);
+    assert_eq!((whole.kept(), whole.max_slabs, whole.info_bytes), (8, 9, 1 << 24));
+    let small = with(1 << 10, 1 << 7, 1 << 7, false);
+    assert_eq!((small.kept(), small.info_bytes), (1024, (1 << 7) * ((1 << 13) + 2048)));
+    let middle = with(1 << 10, 1 << 10, 1 << 10, false);
+    assert_eq!(middle.kept(), 128);
+    assert_eq!(with(1 << 10, 1 << 10, 1 << 10, true).kept(), 64); // final observations count
+    let parts = with(1 << 10, 1 << 10, 1 << 8, false);
+    assert_eq!((parts.kept(), parts.max_slabs), (512, 512 + 2 * 4 - 1));
+    let none = plan(1, 1).sized(Some(3));
+    assert_eq!((none.kept(), none.max_slabs, none.info_bytes), (3, 4, 1 << 16));
+    let huge = Plan { observations: vec![leaf(&[1 << 40, 1 << 40])], ..plan(3, 3) };
+    refused(huge.sized(None));
+}
+
 proptest! {
     /// The oracle computes the sizes of leaves in integers that cannot wrap.
     #[test]

@@ -107,9 +107,7 @@ impl PyPool {
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
-        // As `plan_memory` counts them.
-        let max_views =
-            (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
+        let max_views = memory.plan().kept();
         let objects = objects_by_row(py, objects, rows)?;
         let settings = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =

@@ -5,7 +5,6 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cartwheel_core::Leaf;
 use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::{MAX_ROWS, Plan};
@@ -20,13 +19,6 @@ use super::error::VectorError;
 use super::ffi;
 use super::vector_env::VectorEnv;
 use crate::env::Env;
-
-/// The memory of batches that are kept, and the bounds of their number; batches beyond it are copies.
-const SLAB_BYTES: usize = 1 << 30;
-const SLABS: (usize, usize) = (8, 1024);
-/// Memory for one row's infos, and the bounds for one shard. Longer infos take another way.
-const INFO_BYTES_A_ROW: usize = 2048;
-const INFO_BYTES: (usize, usize) = (1 << 16, 1 << 24);
 
 /// Settings of a [`VectorEnv`]; made by [`VectorEnv::builder`].
 pub struct Builder<E: Env> {
@@ -208,23 +200,13 @@ impl<E: Env> Builder<E> {
         }
         let kind = kind(self.options, self.prints_panics)?;
         let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
-        let batch_size = self.batch_size.unwrap_or(self.rows);
-        let shards = fine_shards(self.rows, self.threads, E::BLOCK);
-        // A sum above the address space is an error of `Memory::new`.
-        let row_bytes = leaves.iter().map(Leaf::row_bytes).fold(0, usize::saturating_add);
-        let max = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
-        let info_bytes = max.saturating_mul(row_bytes.saturating_add(INFO_BYTES_A_ROW));
-        let batch_bytes = row_bytes.saturating_mul(batch_size).max(1);
-        let kept = (SLAB_BYTES / batch_bytes).clamp(SLABS.0, SLABS.1);
         let plan = Plan {
             observations: leaves.to_vec(),
             actions: kind.spaces().action.leaves(),
-            batch_size,
-            max_slabs: kept + 2 * self.rows.div_ceil(batch_size.max(1)) - 1,
-            info_bytes: info_bytes.clamp(INFO_BYTES.0, INFO_BYTES.1),
-            ..Plan::new(shards)
+            batch_size: self.batch_size.unwrap_or(self.rows),
+            ..Plan::new(fine_shards(self.rows, self.threads, E::BLOCK))
         };
-        let (memory, mut tokens) = Memory::new(plan, Scope::Private)?;
+        let (memory, mut tokens) = Memory::new(plan.sized(None), Scope::Private)?;
         let (mut own, mut mailboxes) = (Vec::new(), Vec::new());
         for shard in &memory.plan().shards {
             let (shard, mailbox) = NativeShard::new(&kind, shard.len(), self.settings)?;
