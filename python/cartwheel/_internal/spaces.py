@@ -7,7 +7,8 @@ the space with Gymnasium make the batch, also functions that users register for 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from gymnasium.spaces import Dict, Space, Text, Tuple
@@ -16,6 +17,9 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from cartwheel._internal.nested import ARRAY_SPACES
 from cartwheel._internal.versions import batch_differing_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: A space as nested tuples; ``rust/cartwheel-python/src/space.rs`` lists the forms.
 Description: TypeAlias = "tuple[Any, ...]"
@@ -72,13 +76,13 @@ def describe(space: Any, *, native: bool = False) -> Description:
 def describe_actions(space: Space[Any]) -> Description:
     """Describes an action space: by its leaves, or as one opaque part if any part is opaque."""
     description = describe(space)
-    is_whole = _any_part(description, "opaque") or not _any_part(description, "leaf")
-    return ("opaque", space) if is_whole else description
+    kinds = {part[0] for part in single_parts(description)}
+    return ("opaque", space) if "opaque" in kinds or "leaf" not in kinds else description
 
 
 def has_fixed_shape(space: Space[Any]) -> bool:
     """Whether the values of a space are arrays of fixed shape."""
-    return not _any_part(describe(space), "opaque")
+    return not _has_opaque(describe(space))
 
 
 def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
@@ -87,39 +91,36 @@ def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
     Raises:
         ValueError: Some part has no fixed shape.
     """
-    if _any_part(observations, "opaque"):
+    if _has_opaque(observations):
         raise ValueError(
             "`final_obs='dense'` needs observations of fixed shape; the space has parts without "
             f"one: {space}. Use final_obs='object'."
         )
 
 
-def _any_part(description: Description, kind: str) -> bool:
-    if description[0] == kind:
-        return True
-    if description[0] == "dict":
-        return any(_any_part(part, kind) for _, part in description[1])
-    return description[0] == "tuple" and any(_any_part(part, kind) for part in description[1])
+def _has_opaque(description: Description) -> bool:
+    return any(part[0] == "opaque" for part in single_parts(description))
+
+
+def single_parts(description: Description) -> Iterator[Description]:
+    """Yields the parts that have no parts themselves: leaves, texts and opaque ones, in order."""
+    kind, parts = description[:2]
+    if kind == "dict":
+        parts = [part for _, part in parts]
+    if kind in ("dict", "tuple"):
+        for part in parts:
+            yield from single_parts(part)
+    else:
+        yield description
 
 
 def row_bytes(description: Description) -> int:
     """Returns the bytes of the leaves of one row."""
-    if description[0] == "leaf":
-        return int(np.prod(description[2], dtype=np.int64)) * np.dtype(description[1]).itemsize
-    if description[0] == "text":
-        return int(description[1])
-    if description[0] == "dict":
-        return sum(row_bytes(part) for _, part in description[1])
-    return sum(row_bytes(part) for part in description[1]) if description[0] == "tuple" else 0
-
-
-def count_leaves(description: Description) -> int:
-    """Returns the number of leaves."""
-    if description[0] in ("leaf", "text"):
-        return 1
-    if description[0] == "dict":
-        return sum(count_leaves(part) for _, part in description[1])
-    return sum(map(count_leaves, description[1])) if description[0] == "tuple" else 0
+    parts = [*single_parts(description)]
+    arrays = [
+        np.dtype(part[1]).itemsize * math.prod(part[2]) for part in parts if part[0] == "leaf"
+    ]
+    return int(sum(arrays) + sum(part[1] for part in parts if part[0] == "text"))
 
 
 def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
 
-from cartwheel._internal.spaces import Description, count_leaves
+from cartwheel._internal.spaces import Description, single_parts
 from cartwheel._internal.suggestions import shown
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
 
@@ -98,7 +98,7 @@ def _leaf(described: Description, key: str, length: int) -> int | None:
         if name == key:
             is_mask = part[0] == "leaf" and np.prod(part[2], dtype=np.int64) == length
             return before if is_mask else None
-        before += count_leaves(part)
+        before += sum(each[0] != "opaque" for each in single_parts(part))
     return None
 
 
