@@ -179,7 +179,7 @@ class FragileEnv(TranscriptEnv):
 
     def __init__(self, length=3):
         super().__init__(length)
-        self.mismatched_signature = False
+        self.ends_with_another_shape = False
 
     def step(self, action):
         if action == 8:
@@ -187,7 +187,7 @@ class FragileEnv(TranscriptEnv):
         if action == 9:
             os._exit(3)
         result = super().step(action)
-        if self.mismatched_signature and result[2]:
+        if self.ends_with_another_shape and result[2]:
             return np.zeros(7, np.float32), *result[1:]
         return result
 
@@ -214,7 +214,7 @@ def test_the_death_of_a_worker_ends_episodes_as_with_objects(build_processes):
 def test_a_terminal_observation_that_does_not_fit_is_a_failure_of_the_step(build):
     envs = build([FragileEnv] * 2, **DENSE)
     envs.reset()
-    envs.set_attr("mismatched_signature", [False, True])
+    envs.set_attr("ends_with_another_shape", [False, True])
     envs.step([1, 1])
     envs.step([1, 1])
     with pytest.raises(ValueError, match="shape") as raised:
@@ -224,7 +224,7 @@ def test_a_terminal_observation_that_does_not_fit_is_a_failure_of_the_step(build
     assert envs.step([1, 1])[4]["final_obs"].tolist() == [[1], [1]]
     again = build([FragileEnv] * 2, on_error="restart", **DENSE)
     again.reset()
-    again.set_attr("mismatched_signature", [False, True])
+    again.set_attr("ends_with_another_shape", [False, True])
     for _ in range(3):
         *_, truncations, infos = again.step([1, 1])
     assert truncations.tolist() == [False, True]

@@ -227,7 +227,7 @@ def test_after_a_reset_nothing_is_left_of_the_steps_before(mode):
     for envs in (late, early):
         envs.reset(seed=3)
         results.append([(*step[:4], step[4]["episode"]["return"]) for step in go_on(envs, 4)])
-        assert not envs._source.losses.flag.is_set
+        assert not envs._source.unseen.flag.is_set
         envs.close()
     for one, other in zip(*results, strict=True):
         for ours, theirs in zip(one, other, strict=True):

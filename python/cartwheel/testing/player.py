@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.errors import add_note
 from cartwheel.testing.traces import (
@@ -15,7 +16,6 @@ from cartwheel.testing.traces import (
     final_of,
     info_of,
     reward_of,
-    reward_shape,
     row_of,
 )
 
@@ -97,7 +97,7 @@ class Player:
             self.step_counts[rows] = 0
             self.seeds[rows] = seed + np.flatnonzero(rows)
         flags = np.zeros(self.envs.num_envs, np.bool_)
-        rewards = np.zeros((self.envs.num_envs, *reward_shape(self.envs)))
+        rewards = np.zeros((self.envs.num_envs, *reward_shape_of(self.envs)))
         result = self.observations, rewards, flags, flags, infos
         for row in self.traces:
             if rows[row]:

@@ -14,7 +14,6 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from cartwheel._internal import nested
-from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.compare import first_difference
 from cartwheel.vector.infos import is_dense, masks_of
 
@@ -65,12 +64,6 @@ Trace = list[Event]
 def reward_of(reward: Any) -> Any:
     """The reward of one row: a float, or a copy of an array."""
     return np.array(reward) if np.ndim(reward) else float(reward)
-
-
-def reward_shape(envs: Any) -> tuple[int, ...]:
-    """The shape of a reward of one environment of a vector."""
-    space = reward_space_of(envs)
-    return () if space is None else tuple(space.shape)
 
 
 def row_of(space: Space[Any], batch: Any, place: int) -> Any:

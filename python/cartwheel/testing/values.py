@@ -13,10 +13,10 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
-from cartwheel._internal.rewards import reward_space_of
+from cartwheel._internal.rewards import reward_shape_of, reward_space_of
 from cartwheel.testing.kit import type_of
 from cartwheel.testing.report import Unchecked
-from cartwheel.testing.traces import final_at, moment, reward_shape
+from cartwheel.testing.traces import final_at, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,7 +190,7 @@ class _Inspector:
         where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
         self._check_observations(observations, where)
         rows = (self._envs.num_envs,)
-        shapes = {"rewards": (*rows, *reward_shape(self._envs)), "terminations": rows}
+        shapes = {"rewards": (*rows, *reward_shape_of(self._envs)), "terminations": rows}
         shapes["truncations"] = rows
         for (name, shape), array in zip(shapes.items(), result[1:4], strict=True):
             kind = "f" if name == "rewards" else "b"

@@ -106,11 +106,8 @@ def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
     A class is sent to a process by its name, which would import its module there, or by its
     contents, which creates another class. Names can be compared without either.
     """
-    names: set[tuple[str, str]] = set()
-    while isinstance(env, gym.Wrapper):
-        names.update(name_of(base) for base in type(env).__mro__)
-        env = env.env
-    return names
+    wrappers = (one for one in _chain(env) if isinstance(one, gym.Wrapper))
+    return {name_of(base) for one in wrappers for base in type(one).__mro__}
 
 
 def name_of(cls: type[Any]) -> tuple[str, str]:

@@ -47,7 +47,7 @@ class Fit:
             and batch.shape == (rows, *self._shape)
         ):
             return
-        found = mismatched_signature(self._single, batch, rows, "")
+        found = mismatch(self._single, batch, rows, "")
         if found is not None:
             raise ValueError(
                 f"`func` returned {self._what} that do not fit the space: for {rows} rows of "
@@ -55,7 +55,7 @@ class Fit:
             )
 
 
-def mismatched_signature(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
+def mismatch(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
     """Describes where a batch does not fit the space of one row; bounds are not checked.
 
     Args:
@@ -87,7 +87,7 @@ def mismatched_signature(space: Space[Any], batch: Any, rows: int, where: str) -
     else:
         fits = isinstance(batch, tuple | list | np.ndarray) and len(batch) == rows
         return None if fits else f"{rows} values are needed{where}, got {_told(batch)}"
-    found = (mismatched_signature(part, value, rows, place) for part, value, place in places)
+    found = (mismatch(part, value, rows, place) for part, value, place in places)
     return next((text for text in found if text is not None), None)
 
 

@@ -15,7 +15,6 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import names_rows
-from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
@@ -366,7 +365,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         refuse_transformed(self, Batch(None, kinds, None, None, None, None, {}))
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
-        """A wrapper raises for a plain batch that so many wrappers have seen."""
+        """Notes that a wrapper raised for a plain batch, which ``seen_by`` wrappers have seen."""
         infos: dict[str, Any] = {}
         self._source.on_its_way = self._new_batch(kinds, *results, infos)
         self._source.seen_by = seen_by
@@ -488,10 +487,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
             return arrays
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
-        space = self.single_observation_space
-        reward_space = reward_space_of(self)
-        present = self._present()
-        recording = StepRecording(space, reward_space, present, num_steps, self.num_envs)
+        recording = StepRecording(self, self._present(), num_steps)
         self._recording, self._plan = recording, None
         return recording.arrays
 

@@ -423,7 +423,7 @@ def check_stats_key(envs: Any, key: Any) -> None:
     """
     if not isinstance(key, str):
         raise TypeError(f"`stats_key` must be a string, got {key!r}")
-    for inner in _nested(envs):
+    for inner in chain(envs):
         if isinstance(inner, DictInfoToList):
             raise TypeError(
                 "episodes are counted from infos that are a dict of arrays, but "
@@ -444,7 +444,7 @@ def blank_reports(envs: Any, size: int) -> dict[str, Any]:
         size: The number of these rows.
     """
     blank: dict[str, Any] = {}
-    for inner in reversed([*_nested(envs)]):
+    for inner in reversed([*chain(envs)]):
         if getattr(inner, "_reports_every_step", False):
             blank |= inner._blank_report(size)
     return blank
@@ -460,15 +460,15 @@ def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:
     """
     keys = [
         vars(inner)["_stats_key"]
-        for inner in _nested(envs)
+        for inner in chain(envs)
         if "_stats_key" in vars(inner)
         if not in_every_step or getattr(inner, "_reports_every_step", False)
     ]
     return frozenset([*keys, *(f"_{key}" for key in keys)])
 
 
-def _nested(envs: Any) -> Iterator[Any]:
-    """The wrappers of a vector environment, the outermost first, and it itself."""
+def chain(envs: Any) -> Iterator[Any]:
+    """Yields the wrappers of a vector environment, the outermost first, and it itself."""
     while isinstance(envs, VectorEnv):
         yield envs
         envs = vars(envs).get("env")

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,12 +81,10 @@ def without_conversion(envs: Any) -> tuple[Any, ConvertsArrays | None]:
             "inside of the conversion."
         )
     inner = envs if outer is None else outer.env
-    found = inner
-    while found is not None:
+    for found in chain(inner):
         if isinstance(found, ConvertsArrays):
             raise TypeError(
                 f"{type(found).__name__} must be the outermost wrapper, around all others, for an "
                 f"evaluation or a collector: it is inside of {type(envs).__name__}."
             )
-        found = vars(found).get("env")
     return inner, outer

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel.vector.pool_owner import nothing_in_flight
+from cartwheel.wrappers.batch import chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,15 +72,13 @@ def frozen(envs: Any) -> Iterator[None]:
     Wrappers of single environments, within workers, are not among them.
     """
     with contextlib.ExitStack() as stack:
-        inner = envs
-        while inner is not None:
+        for inner in chain(envs):
             if isinstance(inner, Freezes):
                 stack.enter_context(_held(inner))
             elif isinstance(inner, NormalizeObservation | NormalizeReward):
                 stack.enter_context(_without_updates(inner))
             elif isinstance(inner, RecordEpisodeStatistics):
                 stack.enter_context(_with_its_queues(inner))
-            inner = vars(inner).get("env")
         yield
 
 

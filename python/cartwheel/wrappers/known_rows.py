@@ -18,7 +18,7 @@ from cartwheel.errors import ForkedProcessError, WorkerTimeoutError, is_raised_b
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import RESET, SHOWN, Batch
+from cartwheel.wrappers.batch import RESET, SHOWN, Batch, chain
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -77,7 +77,7 @@ class KnownRows:
         self._waits_for: Any = None
         self._resets_with: tuple[Any, ResetOptions] = None, None
         self._beginnings = Beginnings(envs.num_envs)
-        self._unseen = Unseen(envs.num_envs)
+        self.unseen = Unseen(envs.num_envs)
         self.on_its_way: Batch | None = None
         self.seen_by = 0
         #: The pool at the bottom, if there is one, and how many of its drops were read.
@@ -97,18 +97,18 @@ class KnownRows:
         with contextlib.suppress(gym.error.ClosedEnvironmentError, ForkedProcessError):
             calls = Calls(self.envs)
             if calls.has_begun:
-                self._unseen.join(number, begins=calls.begins)
+                self.unseen.join(number, begins=calls.begins)
 
     def get_rows(self) -> dict[str, Any]:
         """Returns what is known of the rows, for :meth:`set_rows`."""
         self._read_dropped()
         kinds = RowKinds(self.envs.num_envs, self.autoreset_mode.value)
         kinds.set_state(self._kinds.state())
-        kinds.lose(self._unseen.joined, True)  # there, no wrapper knows all of such an episode
+        kinds.lose(self.unseen.joined, True)  # there, no wrapper knows all of such an episode
         return {
             "kinds": kinds.state(),
             "beginnings": self._beginnings.get_state(),
-            "unseen": self._unseen.get_state(),
+            "unseen": self.unseen.get_state(),
         }
 
     def check_rows(self, state: Any, path: str) -> None:
@@ -125,7 +125,7 @@ class KnownRows:
         self._read_dropped(ignores=True)
         self._kinds.set_state(state["kinds"])
         self._beginnings.set_state(state["beginnings"], "beginnings")
-        self._unseen.set_state(state["unseen"], "unseen")
+        self.unseen.set_state(state["unseen"], "unseen")
         self._waits_for, self._resets_with = None, (None, None)
         self.on_its_way, self.seen_by = None, 0
         if self._calls is not None:
@@ -172,10 +172,10 @@ class KnownRows:
         if batch is not None:
             self.lose(batch, seen_by)
             if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
-                self._unseen.mark_uncertain(batch.rows)
+                self.unseen.mark_uncertain(batch.rows)
 
     def lose(self, batch: Batch, seen_by: int) -> None:
-        """The caller gets no results of a batch, which so many wrappers have seen."""
+        """Notes that the caller gets no results of a batch that ``seen_by`` wrappers have seen."""
         self.on_its_way = None
         rows = batch.rows
         kinds = batch.kinds if batch.late is None else batch.late.kinds
@@ -243,7 +243,7 @@ class KnownRows:
     def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
         """Results were lost that the kinds of rows include."""
         self._kinds.lose(rows, True)
-        self._unseen.lose(rows, begun, seen_by, seeded)
+        self.unseen.lose(rows, begun, seen_by, seeded)
 
     def _lose_unknown(self, rows: Iterable[int]) -> None:
         """Unknown results were lost."""
@@ -254,8 +254,8 @@ class KnownRows:
         mode = self.autoreset_mode
         if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
-        self._unseen.lose(numbers, False, 0)
-        self._unseen.mark_uncertain(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
+        self.unseen.lose(numbers, False, 0)
+        self.unseen.mark_uncertain(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
 
     def _lose_step(self, error: BaseException, env_index: Any, before: PoolState | None) -> None:
         """A step raised: what was lost with it is marked."""
@@ -345,11 +345,6 @@ class KnownRows:
         except Exception:  # closed, broken, or of another process
             return set()
 
-    @property
-    def losses(self) -> Unseen:
-        """The rows that went on in results that were lost."""
-        return self._unseen
-
     def in_flight(self) -> list[int]:
         """Returns the rows in flight; all rows while a call of all rows is pending."""
         innermost = self.envs.unwrapped
@@ -386,10 +381,5 @@ def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tup
 
 def _level_in(envs: Any) -> int:
     """The level of the outermost source in a vector environment; 0 if there is none."""
-    inner = envs
-    while inner is not None:
-        source = vars(inner).get("_source")
-        if isinstance(source, KnownRows):
-            return source._level
-        inner = vars(inner).get("env")
-    return 0
+    sources = (vars(inner).get("_source") for inner in chain(envs))
+    return next((source._level for source in sources if isinstance(source, KnownRows)), 0)

@@ -133,10 +133,6 @@ class Normalizer(KeepsState, VectorWrapper):
             normalizer.set_state(*state)
 
 
-def _as_clip(clip: Any) -> np.float32 | None:
-    return None if clip is None else np.float32(as_positive("clip", clip))
-
-
 class NormalizeObservation(Normalizer):
     """Normalizes observations by the running mean and variance of all environments.
 
@@ -189,7 +185,8 @@ class NormalizeObservation(Normalizer):
         clip: float | None = None,
         keys: Sequence[str] | None = None,
     ) -> None:
-        epsilon, bound = as_positive("epsilon", epsilon), _as_clip(clip)
+        epsilon = as_positive("epsilon", epsilon)
+        bound = None if clip is None else np.float32(as_positive("clip", clip))
         super().__init__(env)
         self.clip = clip
         self._bounds = None if bound is None else (-bound, bound)
@@ -246,11 +243,9 @@ class NormalizeObservation(Normalizer):
         batch.observations, last = self._normalized(
             self._normalizers[""], batch, (kinds, rests), batch.observations, ends and (*ends, last)
         )
-        if self._bounds is not None:
-            self._clip(batch.observations)
-            if finals is not None:
-                self._clip(last)
+        self._clip(batch.observations)
         if finals is not None:
+            self._clip(last)
             finals.observations = last
 
     def _transform_parts(
@@ -261,9 +256,7 @@ class NormalizeObservation(Normalizer):
         for key, normalizer in self._normalizers.items():
             ended = ends and (*ends, last.get(key, found[key][:0]))
             found[key], last[key] = self._normalized(normalizer, batch, marks, found[key], ended)
-        if self._bounds is not None:
-            for array in (*found.values(), *(() if finals is None else last.values())):
-                self._clip(array)
+        self._clip(*found.values(), *(() if finals is None else last.values()))
         batch.observations = parts.replaced(batch.observations, found)
         if finals is not None:
             finals.observations = parts.replaced(finals.observations, last)
@@ -289,11 +282,11 @@ class NormalizeObservation(Normalizer):
             finals[new] = found
         return shown, finals
 
-    def _clip(self, normalized: NDArray[np.float32] | None) -> None:
-        """Clips a new array where it is."""
-        assert self._bounds is not None
-        assert normalized is not None
-        np.clip(normalized, *self._bounds, out=normalized)
+    def _clip(self, *arrays: NDArray[np.float32]) -> None:
+        """Clips new arrays where they are."""
+        if self._bounds is not None:
+            for array in arrays:
+                np.clip(array, *self._bounds, out=array)
 
 
 def _box(space: Space[Any]) -> Box:

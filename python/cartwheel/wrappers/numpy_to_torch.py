@@ -270,9 +270,6 @@ class NumpyToTorch(ConvertsArrays):
         sent = self._batches.send(results, others.values())
         if same is not None:
             sent.setdefault(id(same), sent[id(ended)])
-        return self._tensors_of(sent)
-
-    def _tensors_of(self, sent: dict[int, Any]) -> Callable[[Any], Any]:
         return lambda value: sent.get(id(value), value)
 
     def _shown(self, observations: Any) -> Any:

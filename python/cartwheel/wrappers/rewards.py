@@ -11,7 +11,7 @@ from gymnasium.error import InvalidBound
 from cartwheel._internal.rewards import (
     check_reward_space,
     check_rewards_are_numbers,
-    reward_space_of,
+    reward_shape_of,
 )
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
@@ -81,15 +81,14 @@ class TransformReward(VectorWrapper):
         self.func = func
         self.reward_space = reward_space
         self._shape = () if reward_space is None else reward_space.shape
-        inner = reward_space_of(env)
         with np.errstate(all="ignore"):
-            self._apply(np.zeros((2, *(() if inner is None else inner.shape))))
+            self._apply(np.zeros((2, *reward_shape_of(env))))
 
     def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._checked(self.func(rewards), len(rewards))
 
     def _checked(self, returned: Any, count: int) -> NDArray[np.float64]:
-        """Returns what the function returned for so many rewards, as rewards."""
+        """Returns what the function returned for ``count`` rewards, as an array of rewards."""
         result = np.asarray(returned)
         shape = (count, *self._shape)
         if result.dtype is _FLOAT64 and result.shape == shape:
@@ -109,7 +108,7 @@ class TransformReward(VectorWrapper):
         return result.astype(np.float64, copy=False)
 
     def _operation(self) -> Operation:
-        has_numbers = self._shape == () and reward_space_of(self.env) is None
+        has_numbers = self._shape == reward_shape_of(self.env) == ()
         return ("reward", (self.func,)) if has_numbers else ("transform", ())
 
     def transform(self, batch: Batch) -> None:

@@ -85,18 +85,18 @@ class SentActions(KeepsState, VectorWrapper):
         """Returns the actions that are sent."""
         rows, steps = batch.rows, batch.kinds == TRANSITION
         values = _fitted(self._space, actions, len(rows))
-        if self._source.losses.flag.is_set or self._waits[rows].any():
+        if self._source.unseen.flag.is_set or self._waits[rows].any():
             steps &= ~self._settle(rows)
         if steps.all():
             at: Any = _ALL if batch.env_index is None else rows
             sent = self._send(at, values)
-            self._waits[at], self._losses[at] = True, self._source.losses.number
+            self._waits[at], self._losses[at] = True, self._source.unseen.number
             return sent
         if steps.any():
             places = np.flatnonzero(steps)
             sent = self._send(rows[places], nested.take(self._space, values, places))
             self._waits[rows[places]] = True
-            self._losses[rows[places]] = self._source.losses.number
+            self._losses[rows[places]] = self._source.unseen.number
             return nested.put(self._space, values, places, sent)
         return actions
 
@@ -109,14 +109,14 @@ class SentActions(KeepsState, VectorWrapper):
         flying = np.isin(rows, self._source.in_flight())
         idle = rows[~flying]
         went_on = self._carry_out_lost(idle)
-        self._begun(went_on[self._source.losses.begun(went_on)], None)
+        self._begun(went_on[self._source.unseen.begun(went_on)], None)
         self._waits[idle] = False
-        self._losses[went_on] = self._source.losses.number
+        self._losses[went_on] = self._source.unseen.number
         return flying
 
     def _carry_out_lost(self, rows: Rows) -> Rows:
         """Keeps what was sent for rows that went on in lost results; returns these rows."""
-        went_on = rows[self._source.losses.last[rows] > self._losses[rows]]
+        went_on = rows[self._source.unseen.last[rows] > self._losses[rows]]
         self._carried_out(went_on[self._waits[went_on]])
         return went_on
 

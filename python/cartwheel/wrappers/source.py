@@ -81,7 +81,7 @@ class Source(KnownRows):
         """
         if not self.is_bare or self._in_parts:
             return None
-        kept = self._kinds, self._is_same_step, self._beginnings.flag, self._unseen.flag
+        kept = self._kinds, self._is_same_step, self._beginnings.flag, self.unseen.flag
         return FusedStep(*kept, operations)
 
     def note_change(self) -> None:
@@ -238,7 +238,7 @@ class Source(KnownRows):
         self._note_over(np.intersect1d(numbers, self.rows_over()))
         batch = Batch(numbers, kinds, observations, None, None, None, infos)
         batch.is_restored = True
-        self._unseen.forget(numbers)
+        self.unseen.forget(numbers)
         self.on_its_way = batch
         return batch
 
@@ -320,7 +320,7 @@ class Source(KnownRows):
                 batch.final_absent = infos["_final_obs"] & ~infos["final_info"]["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
-        if self._unseen.flag.is_set:
+        if self.unseen.flag.is_set:
             self._show_stepped(batch)
         return batch
 
@@ -361,14 +361,14 @@ class Source(KnownRows):
         over: Any = False
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
-        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds, over)
+        batch.late, begun = self.unseen.step(batch.env_index, batch.kinds, over)
         if batch.seeds is not None:  # of an episode that was not shown from its beginning on
             batch.seeds = np.where(begun, -1, batch.seeds)
 
     def _show(self, batch: Batch) -> None:
         """All rows are shown, by a reset of some."""
-        if self._unseen.flag.is_set:
-            batch.late, begun = self._unseen.show(batch.kinds)
+        if self.unseen.flag.is_set:
+            batch.late, begun = self.unseen.show(batch.kinds)
             self._kinds.reset(begun, None)
             if batch.late is not None and batch.seeds is not None:
                 # A seed that was kept for an episode before the one that is shown.
@@ -389,7 +389,7 @@ class Source(KnownRows):
             kinds = self._kinds.reset(rows, None)
             batch = Batch(rows, kinds, observations, None, None, None, infos)
             self._beginnings.attach_to(batch)
-            if self._unseen.flag.is_set:
+            if self.unseen.flag.is_set:
                 self._show_stepped(batch)
         else:
             self._note_resets(seed, options, in_parts=False)

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
-from cartwheel._internal.rewards import check_rewards_are_numbers, reward_space_of
+from cartwheel._internal.rewards import check_rewards_are_numbers, reward_shape_of
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.infos import FAIL, SUCCESS, final_infos, has_outcomes, step_outcomes
 from cartwheel.wrappers.base import VectorWrapper
@@ -175,7 +175,7 @@ class RecordMetrics(_ReportsEpisodes):
         return {name: value for name, value in pairs if self._is_shown(name)}
 
     def _blank_report(self, size: int) -> dict[str, Any]:
-        """Returns the infos of a step in which so many rows only reset."""
+        """Returns the infos of a step for ``size`` rows that were only reset."""
         dtypes: dict[str, Any] = {"return": np.float64, "episode_len": np.int64}
         dtypes |= {"reward": np.float64, **dict.fromkeys((*_SUCCESSES, *_FAILURES), np.bool_)}
         values = {
@@ -372,17 +372,15 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     ) -> None:
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
-        space = reward_space_of(env)
         self._made = time.perf_counter()
         #: The shape of a reward.
-        self._shape: tuple[int, ...] = () if space is None else space.shape
+        self._shape = reward_shape_of(env)
         self._episodes: TimedEpisodes | _EpisodesOfObjectives
-        if space is None:
-            self._episodes = TimedEpisodes(self.num_envs, self._is_same_step, size)
+        arguments = self.num_envs, self._is_same_step, size
+        if self._shape:
+            self._episodes = _EpisodesOfObjectives(self._shape[0], *arguments)
         else:
-            self._episodes = _EpisodesOfObjectives(
-                space.shape[0], self.num_envs, self._is_same_step, size
-            )
+            self._episodes = TimedEpisodes(*arguments)
         self._queues: Any = tuple(deque(maxlen=size) for _ in range(3))
 
     @property

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.vector.rollout_arrays import RolloutArrays
-
-if TYPE_CHECKING:
-    from gymnasium.spaces import Box, Space
 
 
 class StepRecording:
@@ -21,29 +19,16 @@ class StepRecording:
         arrays: The arrays, which are the caller's.
     """
 
-    def __init__(
-        self,
-        space: Space[Any],
-        reward_space: Box | None,
-        present: Any,
-        num_steps: int,
-        num_envs: int,
-    ) -> None:
-        """Begins at the present observations.
-
-        Args:
-            space: The observation space of one environment.
-            reward_space: The space of its rewards, if they are arrays.
-            present: Observations of all rows.
-            num_steps: The number of steps.
-            num_envs: The number of rows.
+    def __init__(self, envs: Any, present: Any, num_steps: int) -> None:
+        """Begins at the ``present`` observations of all rows.
 
         Raises:
             TypeError: Observations have no fixed shape.
         """
-        observations = nested.empty(batch_space(space, num_envs), num_steps + 1, "observations")
-        shape = (num_steps, num_envs)
-        rewards = np.zeros((*shape, *(() if reward_space is None else reward_space.shape)))
+        shape = (num_steps, envs.num_envs)
+        space = batch_space(envs.single_observation_space, envs.num_envs)
+        observations = nested.empty(space, num_steps + 1, "observations")
+        rewards = np.zeros((*shape, *reward_shape_of(envs)))
         self.arrays: RolloutArrays[Any] = RolloutArrays(
             observations, rewards, np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         )
