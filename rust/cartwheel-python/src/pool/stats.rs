@@ -13,7 +13,8 @@ use crate::array::{Number, from_numbers};
 pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let Stats { rows, shards, .. } = stats;
     let fields = PyDict::new(py);
-    let counts = |count: fn(&RowStats) -> u64| array(py, rows.iter().map(count_of(count)));
+    let counts =
+        |count: fn(&RowStats) -> u64| array(py, rows.iter().map(move |row| signed(count(row))));
     fields.set_item("steps", counts(|row| row.steps)?)?;
     fields.set_item("resets", counts(|row| row.resets)?)?;
     fields.set_item("replacements", counts(|row| row.replacements)?)?;
@@ -52,10 +53,6 @@ fn array<T: Number>(
 ) -> PyResult<Bound<'_, PyAny>> {
     let numbers: Vec<_> = numbers.collect();
     from_numbers(py, numbers.len(), &[], &numbers)
-}
-
-fn count_of(count: fn(&RowStats) -> u64) -> impl Fn(&RowStats) -> i64 {
-    move |row| signed(count(row))
 }
 
 /// Counts are `int64` in Python, as usual in NumPy.

@@ -1,5 +1,5 @@
-//! Masks of transitions, beginnings of episodes, and next values; documented in the
-//! stub.
+//! Masks of transitions, beginnings of episodes, next values, and statistics of valid transitions;
+//! documented in the stub.
 
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::space::DType;
@@ -8,7 +8,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::array::{Input, with_type_of};
+use super::array::{Input, detached, with_type_of};
 use super::transitions::{BorrowedFlags, to_bootstrap};
 use crate::array::{Borrowed, BorrowedMut, as_contiguous};
 use crate::convert::to_autoreset_mode;
@@ -108,4 +108,35 @@ fn rows(index: &Bound<'_, PyAny>) -> PyResult<Vec<[usize; 2]>> {
         Ok([step, env])
     };
     index.cells()?.as_chunks().0.iter().enumerate().map(row).collect()
+}
+
+#[pyfunction]
+pub(crate) fn masked_mean(
+    py: Python<'_>,
+    numbers: &Bound<'_, PyUntypedArray>,
+    valid: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    with_type_of!(numbers, F => {
+        let (numbers, valid) = (Borrowed::<F>::new("numbers", numbers, 1)?, Borrowed::flags("valid", valid, 1)?);
+        let (numbers, valid) = (numbers.cells()?, valid.cells()?);
+        detached(py, || returns::masked_mean(numbers, valid)).map_err(returns_error)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn masked_normalize(
+    py: Python<'_>,
+    numbers: &Bound<'_, PyUntypedArray>,
+    valid: &Bound<'_, PyAny>,
+    epsilon: f64,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    with_type_of!(numbers, F => {
+        let (numbers, valid) = (Borrowed::<F>::new("numbers", numbers, 1)?, Borrowed::flags("valid", valid, 1)?);
+        let mut normalized = BorrowedMut::<F>::new("normalized", out, 1)?;
+        let (numbers, valid) = (numbers.cells()?, valid.cells()?);
+        let normalized = normalized.cells()?;
+        detached(py, || returns::masked_normalize(numbers, valid, epsilon, normalized))
+            .map_err(returns_error)
+    })
 }

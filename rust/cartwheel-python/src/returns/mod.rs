@@ -6,10 +6,8 @@
 mod array;
 mod estimators;
 mod masks;
-mod statistics;
 mod transitions;
 
 pub(crate) use estimators::{discounted, gae, lambda_returns, n_step, retrace, vtrace};
-pub(crate) use masks::{is_first, next_values, valid_mask};
-pub(crate) use statistics::{masked_mean, masked_normalize};
+pub(crate) use masks::{is_first, masked_mean, masked_normalize, next_values, valid_mask};
 pub(crate) use transitions::PyTransitions;
