@@ -23,6 +23,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
+from cartwheel._internal.progress import Progress
 from cartwheel.bench.machine import machine_line
 from tests.support.cases import DEFAULTS, VARIANTS, choose, twins
 from tests.support.comparison import count_differing, count_values
@@ -130,7 +131,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
         count.steps += rows
         count.episodes += int(over.sum())
         if progress is not None:
-            progress(count)
+            progress.show(f"episodes of {case} {mode.value}", min(count.episodes, episodes))
         if mode is AutoresetMode.DISABLED and over.any():
             result = both("reset", options={"reset_mask": over})
         if random.integers(reset_every) == 0:
@@ -166,24 +167,6 @@ def headline(case):
     return f"{case.env_id} {keywords}".rstrip() + actions
 
 
-class Watcher:
-    """Shows the progress of a run on a terminal."""
-
-    def __init__(self, label, episodes):
-        self.label, self.episodes = label, episodes
-        self.visible, self.shown = sys.stderr.isatty(), 0.0
-
-    def __call__(self, count):
-        if self.visible and time.monotonic() - self.shown > 0.1:
-            self.shown = time.monotonic()
-            self.write(f"{self.label}: {count.episodes:,} of {self.episodes:,} episodes")
-
-    def write(self, text=""):
-        if self.visible:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-
-
 def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ids", nargs="*", metavar="id", help="environments (default: all)")
@@ -204,11 +187,11 @@ def main(words=None):
         rows = arguments.rows if case.dtype is None else -(-arguments.rows // 3)
         print(headline(case), flush=True)
         for mode in AutoresetMode:
-            watcher = Watcher(f"{case} {mode.value}", episodes)
+            progress = Progress(episodes)
             count = play(
-                case, mode, episodes=episodes, rows=rows, seed=arguments.seed, progress=watcher
+                case, mode, episodes=episodes, rows=rows, seed=arguments.seed, progress=progress
             )
-            watcher.write()
+            progress.close()
             print(row(mode.value, count), flush=True)
             total.add(count)
     print(row("all", total))

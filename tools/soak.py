@@ -411,32 +411,52 @@ def episode(infos, at):
     return int(infos["episode"][at]) if "episode" in infos else 0
 
 
-def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=None):
-    """Runs sessions one after another for ``seconds``, and at least ``sessions`` of them.
+def repeat(play, counts, seconds, sessions, show=()):
+    """Plays sessions one after another for ``seconds``, and at least ``sessions`` of them.
+
+    Args:
+        play: Plays a session: a function of its number and of the seconds that are left.
+        show: Names of counts to print after each session, with what the program uses.
 
     Returns:
         The counts, and a list with the seconds, resident KiB and descriptors after each session.
     """
-    draw, counts, trend = random.Random(seed), Counter(), []
-    start, number = time.monotonic(), 0
+    trend, start = [], time.monotonic()
     logger = logging.getLogger("cartwheel")
     level = logger.level
     logger.setLevel(logging.ERROR)  # every kill logs a warning
     try:
-        while (gone := time.monotonic() - start) < seconds or number < sessions:
-            mode, parts = MODES[number % 3], number // 3 % 2 == 1
-            sizes = {"rows": rows, "workers": workers}
-            one = Session(draw, counts, **sizes, mode=mode, parts=parts, hangs=HANGS)
-            one.run(min(session, max(seconds - gone, session / 2)))
+        while (gone := time.monotonic() - start) < seconds or len(trend) < sessions:
+            play(len(trend), seconds - gone)
             counts["session"] += 1
-            number += 1
             gc.collect()
             trend.append((time.monotonic() - start, resident_kib(), open_descriptors()))
             if show:
-                show(counts, trend)
+                gone, resident, fds = trend[-1]
+                numbers = "  ".join(f"{counts[name]:>9,} {name}" for name in show)
+                used = f"{resident / 1024:7.1f} MiB  {fds} descriptors"
+                print(f"{gone:6.0f} s  {numbers}  {used}", flush=True)
     finally:
         logger.setLevel(level)
     return counts, trend
+
+
+def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=()):
+    """Runs sessions with pools of each mode, see :func:`repeat`."""
+    draw, counts = random.Random(seed), Counter()
+
+    def play(number, left):
+        mode, parts = MODES[number % 3], number // 3 % 2 == 1
+        one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts, hangs=HANGS)
+        one.run(min(session, max(left, session / 2)))
+
+    return repeat(play, counts, seconds, sessions, show)
+
+
+def print_counts(counts):
+    """Prints every count on a line of its own."""
+    for name, count in sorted(counts.items()):
+        print(f"  {name:<36} {count:>12,}")
 
 
 def main():
@@ -448,15 +468,6 @@ def main():
     parser.add_argument("--session", type=float, default=20, help="seconds that one pool is open")
     args = parser.parse_args()
 
-    def show(counts, trend):
-        seconds, resident, fds = trend[-1]
-        print(
-            f"{seconds:6.0f} s  {counts['step']:>8} steps  {counts['batch']:>8} batches  "
-            f"{counts['kill']:>5} kills  {counts['env_error']:>6} errors  "
-            f"{resident / 1024:7.1f} MiB  {fds} descriptors",
-            flush=True,
-        )
-
     try:
         counts, trend = soak(
             60 * args.minutes,
@@ -464,14 +475,13 @@ def main():
             workers=args.workers,
             seed=args.seed,
             session=args.session,
-            show=show,
+            show=("step", "batch", "kill", "env_error"),
         )
     except AssertionError as error:
         print(f"a value differs: {error}")
         return 1
     print(f"\n{args.workers} workers, {args.rows} rows, seed {args.seed}: no value differs")
-    for name, count in sorted(counts.items()):
-        print(f"  {name:<36} {count:>12,}")
+    print_counts(counts)
     # The first sessions are left out: they import, fill caches and warm up.
     seconds, resident, fds = np.array(trend[len(trend) // 4 :]).T
     if len(seconds) > 1:

@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import faulthandler
 import gc
-import logging
 import random
 import sys
 import time
@@ -27,8 +26,8 @@ import numpy as np
 
 import cartwheel
 from tests.support.counting import RAISE, CountingEnv, Rules, same
-from tests.support.processes import left_behind, open_descriptors, resident_kib, residue
-from tools.soak import Faults
+from tests.support.processes import left_behind, residue
+from tools.soak import Faults, print_counts, repeat
 
 MODES = ("next_step", "same_step", "disabled")
 ORDERS = ("lockstep", "groups", "free", "free", "auto")
@@ -247,40 +246,26 @@ def counting(steps, seed=1):
     return counts
 
 
-def soak(seconds, *, seed=1, session=5.0, sessions=0, show=None):
-    """Runs sessions one after another for ``seconds``, and at least ``sessions`` of them.
-
-    Returns:
-        The counts, and a list with the seconds, resident KiB and descriptors after each session.
-    """
-    draw, counts, trend = random.Random(seed), Counter(), []
-    start, number = time.monotonic(), 0
-    logger = logging.getLogger("cartwheel")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)  # every kill logs a warning
-    before = None
+def soak(seconds, *, seed=1, session=5.0, sessions=0, show=()):
+    """Runs sessions with collectors, see :func:`tools.soak.repeat`."""
+    draw, counts, before = random.Random(seed), Counter(), None
     # The first worker process opens a pipe that stays, by which workers notice the program's end.
     cartwheel.VectorEnv([partial(CountingEnv, 0)], executor="process").close()
-    try:
-        while time.monotonic() - start < seconds or number < sessions:
-            rows, how, where = drawn(draw)
-            try:
-                Session(draw, counts, rows, how, where).run(session)
-                gc.collect()
-                if before is None:
-                    before = residue()  # what the first session left is the program's
-                same("what is left", left_behind(before), set())
-            except BaseException as error:
-                error.args = (f"{error}\nsession {number}: {rows} rows, {how}, {where}",)
-                raise
-            counts["session"] += 1
-            number += 1
-            trend.append((time.monotonic() - start, resident_kib(), open_descriptors()))
-            if show:
-                show(counts, trend)
-    finally:
-        logger.setLevel(level)
-    return counts, trend
+
+    def play(number, _left):
+        nonlocal before
+        rows, how, where = drawn(draw)
+        try:
+            Session(draw, counts, rows, how, where).run(session)
+            gc.collect()
+            if before is None:
+                before = residue()  # what the first session left is the program's
+            same("what is left", left_behind(before), set())
+        except BaseException as error:
+            error.args = (f"{error}\nsession {number}: {rows} rows, {how}, {where}",)
+            raise
+
+    return repeat(play, counts, seconds, sessions, show)
 
 
 def main():
@@ -291,26 +276,17 @@ def main():
     parser.add_argument("--steps", type=int, help="count so many steps instead")
     args = parser.parse_args()
 
-    def show(counts, trend):
-        seconds, resident, fds = trend[-1]
-        print(
-            f"{seconds:6.0f} s  {counts['rollouts']:>7} rollouts  {counts['steps']:>9} steps  "
-            f"{counts['kill']:>5} kills  {counts['Ctrl-C']:>5} Ctrl-C  "
-            f"{resident / 1024:7.1f} MiB  {fds} descriptors",
-            flush=True,
-        )
-
     try:
         if args.steps:
             counts = counting(args.steps, args.seed)
         else:
+            show = ("rollouts", "steps", "kill", "Ctrl-C")
             counts, _ = soak(60 * args.minutes, seed=args.seed, session=args.session, show=show)
     except AssertionError as error:
         print(f"something differs: {error}")
         return 1
     print(f"\nseed {args.seed}: nothing differs")
-    for name, count in sorted(counts.items()):
-        print(f"  {name:<36} {count:>12,}")
+    print_counts(counts)
     return 0
 
 
