@@ -234,7 +234,7 @@ class DeviceBatches:
         return places.tensors(place, layout)
 
     def _packed(self, arrays: list[NDArray[Any]], rows: int) -> Layout:
-        """The places of arrays in one piece, which has room for so many rows."""
+        """The places of arrays in one piece, each with room for ``rows`` rows."""
         key = (rows, *[(array.dtype, array.shape) for array in arrays])
         layout = self._layouts.get(key)
         if layout is None:
@@ -249,7 +249,7 @@ class DeviceBatches:
         return layout
 
     def _ring(self, nbytes: int, stream: Any) -> Ring:
-        """Pinned memory with places of a power of two that have room for so many bytes."""
+        """Pinned memory in places of the next power of two above ``nbytes``."""
         size = max(1 << (nbytes - 1).bit_length(), ALIGN)
         ring = self._rings.get(size)
         if ring is None or ring.stream != stream:
@@ -322,7 +322,7 @@ def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArra
 
 
 def _max_bytes(space: Space[Any], rows: int) -> int | None:
-    """The bytes of the results of so many rows; ``None`` if they have no fixed size.
+    """The bytes of the results of ``rows`` rows; ``None`` if they have no fixed size.
 
     Final observations count: the memory is there before it is known whether a batch has them.
     """

@@ -39,9 +39,9 @@ class Cuda:
         self.name = str(self.place)
         self._stream: Any = torch.cuda.Stream(self.place)
         self._cudart: Any = torch.cuda.cudart()
-        #: After the last copy to the host.
+        #: An event after the last copy to the host.
         self._fetched: Event | None = None
-        #: By their addresses: PyTorch makes an object for each look at the current one.
+        #: Streams by address: PyTorch makes an object whenever it is asked for the current one.
         self._streams: dict[int, Any] = {}
         #: Returns the address of the current stream; PyTorch's own compilers use it.
         self._address_of: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)

@@ -55,7 +55,7 @@ class Layout:
 
     @classmethod
     def of_packed(cls, torch: Any, arrays: Sequence[NDArray[Any]], rows: int) -> Layout:
-        """Arrays one after the other, with places for so many rows of each."""
+        """Arrays one after the other, each with room for ``rows`` rows."""
         form, end = [], 0
         for array in arrays:
             form.append((end, array.dtype.newbyteorder("="), array.shape))

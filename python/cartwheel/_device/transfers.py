@@ -69,12 +69,12 @@ class Flight:
     __slots__ = ("_device", "_event", "_is_marked", "is_own", "source")
 
     def __init__(self, device: Device, source: Any, event: Event | None, *, is_own: bool) -> None:
-        """Is made before the copy begins, so that an interrupt in between loses nothing.
+        """Notes a copy before it begins, so that an interrupt in between loses nothing.
 
         Args:
             device: Makes the copy.
             source: The memory that it reads.
-            event: Of an earlier flight, to be used again.
+            event: An event of an earlier flight, to be used again.
             is_own: Whether the copy is in the device's own stream, and not in the caller's.
         """
         self._device, self.source, self._event, self.is_own = device, source, event, is_own
@@ -106,7 +106,7 @@ class Transfers:
         self.device, self.has_slabs = device, has_slabs
         self.registrations = Registrations(device)
         self._flights: deque[Flight] = deque()
-        #: Of a flight that is over.
+        #: The event of a flight that is over, for the next one.
         self._event: Event | None = None
         self._is_forked = False
         _open.add(self)

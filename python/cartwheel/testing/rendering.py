@@ -44,7 +44,7 @@ def check_rendering(kit: Kit) -> str:
 def _check_frame(
     kit: Kit, mode: str, frame: Any, shape: tuple[int, ...] | None, where: str
 ) -> tuple[int, ...] | None:
-    """Fails if a frame has not the form of its mode; returns the shape of frames."""
+    """Fails if a frame does not have the form of its mode; returns the shape of frames."""
     text = f"the frame {where} (render_mode={mode!r}) is"
     if mode in ("rgb_array_list", "ansi_list"):
         if not isinstance(frame, list):

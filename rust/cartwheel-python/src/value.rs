@@ -16,8 +16,8 @@ use crate::known::{imported, intern};
 /// The way of values that have no form in a stream.
 #[derive(Debug)]
 pub(crate) enum Foreign {
-    /// This callable pickles them: the reader is another process, to which a stream of at most so many
-    /// bytes can be sent.
+    /// This callable pickles them: the reader is another process. The number is the most bytes
+    /// of a stream that can be sent to it.
     Pickled(Py<PyAny>, usize),
     /// They are kept, in a list for each row, and the stream holds their number: the reader is in
     /// this process.

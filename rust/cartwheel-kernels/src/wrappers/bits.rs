@@ -11,7 +11,7 @@
 type Tile = [u8; 64];
 /// Tiles whose positions are found before any is used.
 const GROUP: usize = 8;
-/// Positions that are written at once, whether so many are set or not.
+/// Positions that are written at once, even if fewer are set.
 const WRITTEN: usize = 8;
 /// Room for the positions of a group.
 type Found = [u16; 64 * GROUP + WRITTEN];

@@ -76,7 +76,7 @@ impl Moments {
         }
     }
 
-    /// Merges numbers of the only column, of which there are so many.
+    /// Merges `count` numbers of the only column.
     pub(super) fn merge_distances(&mut self, count: usize, distances: &Distances) {
         let Distances { shift, sums, squares } = distances;
         if count > 0 {

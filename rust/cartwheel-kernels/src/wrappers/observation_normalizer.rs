@@ -7,7 +7,7 @@ use super::places::{EndedPlaces, FAILED, Places, RESET, SHOWN, is_stepped};
 use super::slot::Slot;
 use crate::simd::{self, Loops};
 
-/// Numbers that are normalized together, a multiple of the usual numbers of columns: so many that the
+/// Numbers that are normalized together, a multiple of the usual numbers of columns: enough that the
 /// compiler makes a loop of vectors, and not a list of single conversions.
 const TILE: usize = 32;
 

@@ -66,12 +66,12 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// The space that an array of so many bytes takes.
+    /// The space that an array of `bytes` bytes takes.
     pub(crate) const fn space(bytes: usize) -> usize {
         bytes.next_multiple_of(ALIGNMENT)
     }
 
-    /// Memory for arrays that [take](Block::space) so many bytes together.
+    /// Memory for arrays that [take](Block::space) `bytes` bytes together.
     #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
     #[inline(always)]
     pub(crate) fn new(py: Python<'_>, space: usize) -> PyResult<Self> {
@@ -167,7 +167,7 @@ impl Block {
         let left = self.space - used;
         assert!(space <= left, "an array of {space} bytes, and {left} are left");
         self.used.set(used + space);
-        // SAFETY: so many bytes were used, all of them in the allocation.
+        // SAFETY: `used` bytes are in the allocation.
         (unsafe { self.first.add(used) }, bytes)
     }
 
@@ -198,7 +198,7 @@ impl Block {
             }
             if shape.is_empty() {
                 // SAFETY: `make_over` made it, no other code has it (invariant 3), and there is space for
-                // so many elements if it is as it would be made.
+                // `rows` elements if it is as it would be made.
                 unsafe { set_length(&kept, rows) }
                 if is_as_made(&kept, dtype, rows, shape, first) {
                     return Ok(kept);
@@ -228,7 +228,7 @@ impl Block {
         self.copied(py, dtype, rows, shape, |buffer| {
             assert_eq!(buffer.len(), elements.len(), "bytes of the elements");
             let first = buffer.as_mut_ptr().cast::<u8>();
-            // SAFETY: both have so many bytes, and the buffer is borrowed alone.
+            // SAFETY: both have this length, and the buffer is borrowed alone.
             unsafe { first.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) }
             // SAFETY: just initialized, and the slice borrows the buffer.
             unsafe { std::slice::from_raw_parts_mut(first, elements.len()) }
@@ -246,7 +246,7 @@ impl Block {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.copied(py, dtype, rows, shape, |buffer| {
             let (first, bytes) = (buffer.as_mut_ptr().cast::<u8>(), buffer.len());
-            // SAFETY: the buffer has so many bytes.
+            // SAFETY: the buffer has this length.
             unsafe { first.write_bytes(0, bytes) }
             // SAFETY: just initialized, and the slice borrows the buffer.
             let buffer = unsafe { std::slice::from_raw_parts_mut(first, bytes) };

@@ -71,7 +71,7 @@ impl<'py> BorrowedMut<'py, u8> {
     }
 }
 
-/// An array of this dtype with so many dimensions, whose elements are where the loops read them.
+/// An array of this dtype with `ndim` dimensions, whose elements are where the loops read them.
 fn checked<'a, 'py, E: Element>(
     what: &str,
     given: &'a Bound<'py, PyAny>,
@@ -92,7 +92,7 @@ fn checked<'a, 'py, E: Element>(
     )))
 }
 
-/// The error for what is not an array of this dtype with so many dimensions.
+/// The error for what is not an array of this dtype with `ndim` dimensions.
 fn wrong(what: &str, given: &Bound<'_, PyAny>, dtype: DType, ndim: usize) -> PyErr {
     let got = match given.cast::<PyUntypedArray>() {
         Ok(array) => format!("dtype {} and shape {:?}", array.dtype(), array.shape()),

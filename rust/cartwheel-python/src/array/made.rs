@@ -143,7 +143,7 @@ pub(super) fn is_weakly_referenced(array: &Bound<'_, PyAny>) -> bool {
 ///
 /// # Safety
 ///
-/// [`make_over`] made it, and no other code has it. It is read as so many elements only if its memory
+/// [`make_over`] made it, and no other code has it. It is read as `rows` elements only if its memory
 /// has them.
 pub(super) unsafe fn set_length(array: &Bound<'_, PyAny>, rows: usize) {
     let Ok(rows) = npy_intp::try_from(rows) else { return };
@@ -215,7 +215,7 @@ const USUAL_DIMENSIONS: usize = 5;
 ///
 /// # Errors
 ///
-/// NumPy's: it has no memory for it, or no arrays of so many dimensions.
+/// NumPy's: it has no memory for it, or no arrays with this many dimensions.
 ///
 /// # Safety
 ///

@@ -54,7 +54,7 @@ impl<'py, T: Number> Numbers<'py, T> {
 
     /// The numbers, row-major.
     pub(crate) fn cells(&self) -> &[T] {
-        // SAFETY: so many numbers of the array, which is borrowed (invariant 1).
+        // SAFETY: the array has `count` numbers and is borrowed (invariant 1).
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 
@@ -115,7 +115,7 @@ impl<'py, T: Number> Unwritten<'py, T> {
     /// Room for the numbers.
     pub(crate) fn room(&mut self) -> &mut [MaybeUninit<T>] {
         let Numbers { first, count, .. } = self.0;
-        // SAFETY: there is room for so many numbers, which need not be initialized and are borrowed
+        // SAFETY: there is room for `count` numbers, which need not be initialized and are borrowed
         // alone (invariant 2).
         unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), count) }
     }
@@ -157,7 +157,7 @@ impl<'py, T: Number> NewNumbers<'py, T> {
     /// The numbers, to be changed.
     pub(crate) fn cells_mut(&mut self) -> &mut [T] {
         let Numbers { first, count, .. } = self.0;
-        // SAFETY: so many numbers, which are borrowed, of an array that no other code has
+        // SAFETY: the array has `count` numbers, is borrowed, and no other code has it
         // (invariants 1 and 2).
         unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), count) }
     }

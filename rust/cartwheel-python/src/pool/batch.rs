@@ -157,7 +157,7 @@ impl Batches {
         ])
     }
 
-    /// Memory for rewards and flags of so many rows, and for observations up to [`COPIED_BYTES`].
+    /// Memory for rewards and flags of `rows` rows, and for observations up to [`COPIED_BYTES`].
     #[expect(clippy::inline_always, reason = "see `outputs`")]
     #[inline(always)]
     pub(super) fn block<'a>(
@@ -176,12 +176,12 @@ impl Batches {
         blocks.next(py, outcomes + observations)
     }
 
-    /// Whether the observations of so many rows are copied in any case.
+    /// Whether the observations of `rows` rows are always copied.
     fn is_small(&self, rows: usize) -> bool {
         self.row_bytes * rows <= COPIED_BYTES
     }
 
-    /// The space of copied observations of so many rows, and of the final ones where there are some.
+    /// The space of copied observations of `rows` rows, and of the final ones where there are some.
     fn space(&self, rows: usize) -> usize {
         let leaves = self.observations.leaves.iter();
         let space: usize = leaves.map(|leaf| Block::space(leaf.row_bytes() * rows)).sum();

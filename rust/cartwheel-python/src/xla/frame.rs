@@ -207,7 +207,7 @@ impl<'a> Frame<'a> {
 ///
 /// # Safety
 ///
-/// There are so many, initialized and not written during the lifetime.
+/// There are `size` entries, initialized and not written during the lifetime.
 unsafe fn slice<'a, T>(first: *const T, size: i64) -> &'a [T] {
     match usize::try_from(size) {
         // SAFETY: the caller's promise (invariant 1).

@@ -36,12 +36,12 @@ const LIVES: usize = 4;
 pub struct AgentFlags(Vec<[i8; FLAGS]>);
 
 impl AgentFlags {
-    /// The flags of so many agents, none of which is there, as before the first reset.
+    /// The flags of `agents` agents, none of which is there, as before the first reset.
     pub fn new(agents: usize) -> Self {
         Self(vec![[0; FLAGS]; agents])
     }
 
-    /// The space of the flags of so many agents: a [`Flat<i8>`](super::Flat), or an `[[i8; agents]; 5]`.
+    /// The space of the flags of `agents` agents: a [`Flat<i8>`](super::Flat), or an `[[i8; agents]; 5]`.
     pub fn space(agents: usize) -> Space {
         Space::MultiBinary(vec![FLAGS, agents])
     }
