@@ -27,7 +27,6 @@ COMMANDS = [
     [],
     ["--version"],
     ["--help"],
-    ["envs"],
     PAGE_OF_ONE,
     ["bench", "--help"],
     BENCH,

@@ -3,6 +3,7 @@
 ``--serve DESCRIPTOR`` runs those that are asked for at the other end of a socket.
 """
 
+import importlib.util
 import sys
 
 from tests.programs import (  # noqa: F401 - most of them register programs
@@ -15,14 +16,15 @@ from tests.programs import (  # noqa: F401 - most of them register programs
     forking,
     forks_of_threads,
     garbage,
-    ray_nodes,
     recording,
-    rllib,
     scarcity,
     server,
     sharing,
 )
 from tests.programs.registry import PROGRAMS
+
+if importlib.util.find_spec("ray"):  # they import pytest, which takes a third of all imports
+    from tests.programs import ray_nodes, rllib  # noqa: F401
 
 if __name__ == "__main__":
     words = sys.argv[1:]
