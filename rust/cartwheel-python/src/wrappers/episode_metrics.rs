@@ -17,17 +17,16 @@ use pyo3::types::{PyDict, PyString};
 use super::column::{Column, numbers};
 use super::finished::{FLAGS, columns, episodes};
 use super::locked::Locked;
-use super::places::{
-    PlaceColumns, StepArrays, StepBuffers, StepColumns, flags, sparse, sparse_flags,
-};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns, flags, sparse, sparse_flags};
 use super::state::{self, entry, put, put_flags};
 use crate::array::{Block, Blocks, Unwritten};
 use crate::known::intern;
 
-/// The episodes, and which reports of theirs are shown.
+/// The episodes, and buffers for a step.
 #[derive(Debug)]
 struct Counted {
     metrics: EpisodeMetrics,
+    received: Received,
     /// Whether success is shown, and failure.
     shown: (bool, bool),
 }
@@ -60,7 +59,7 @@ impl PyEpisodeMetrics {
         // Made before the lock: a new dictionary may start Python's garbage collector.
         let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
         let mut counted = self.counted.lock(py);
-        let Counted { metrics, shown } = &mut *counted;
+        let Counted { metrics, shown, .. } = &mut *counted;
         let shown = *shown;
         let ended = with_standard_floats(|| metrics.step(results, said, seeds.as_deref()));
         let metrics = &*metrics;
@@ -80,7 +79,7 @@ impl PyEpisodeMetrics {
     fn new(num_envs: usize, is_same_step: bool, window: usize, max_waiting: usize) -> Self {
         let archive = Archive::new(window, max_waiting);
         let metrics = EpisodeMetrics::new(num_envs, is_same_step, archive);
-        let counted = Counted { metrics, shown: (false, false) };
+        let counted = Counted { metrics, received: Received::default(), shown: (false, false) };
         Self { num_envs, is_same_step, counted: Locked::new(counted) }
     }
 
@@ -125,10 +124,12 @@ impl PyEpisodeMetrics {
             Ok(Some(flags))
         };
         let (success, fail) = (flags_of(reported.0)?, flags_of(reported.1)?);
-        let (new, mut buffers) =
-            (NewValues::new(py, count, &mut Blocks::default())?, StepBuffers::default());
-        let results = columns.read(&mut buffers);
-        self.count(py, &results, [success.as_deref(), fail.as_deref()], seeds, new)
+        let mut received = std::mem::take(&mut self.counted.lock(py).received);
+        let new = NewValues::new(py, count, &mut Blocks::default())?;
+        let results = received.receive(&columns);
+        let shown = self.count(py, &results, [success.as_deref(), fail.as_deref()], seeds, new);
+        self.counted.lock(py).received = received; // its memory is used again
+        shown
     }
 
     #[getter]

@@ -9,13 +9,13 @@ mod batch;
 
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::clip;
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
 use self::batch::{Batch, Columns};
+use super::conversions::{is_array, widened};
 use super::episode_metrics::NewValues;
 use super::locked::Locked;
 use super::rewards::Rewards;
@@ -23,7 +23,7 @@ use super::{
     PyEpisodeMetrics, PyFlag, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer,
     PyRowKinds, PyTimedEpisodes,
 };
-use crate::array::{Blocks, Number, Numbers, PyTensorExchange, Unwritten, dtype, is_like};
+use crate::array::{Blocks, PyTensorExchange, Unwritten, dtype};
 use crate::known::intern;
 
 /// A wrapper's part of the pass. The wrapper itself is `None` for the outermost, which a step is
@@ -41,7 +41,7 @@ enum Kernel {
     Transform,
     /// The wrapper's `_observe`, a function of observations.
     Observe,
-    /// The same, which returns arrays of this dtype with this many numbers for each row unchanged.
+    /// The same, which returns arrays of this dtype with so many numbers of each row unchanged.
     Flatten(DType, usize),
     /// The same, which makes `float64` of `float32`.
     Widen,
@@ -297,21 +297,4 @@ impl PyFusedStep {
         }
         Ok(())
     }
-}
-
-/// Whether a value is a C-contiguous array of NumPy's own class, of this shape and dtype.
-fn is_array(value: &Bound<'_, PyAny>, shape: &[usize], dtype: DType) -> bool {
-    value.cast_exact::<PyUntypedArray>().is_ok_and(|array| is_like(array, shape, dtype))
-}
-
-/// A C-contiguous array of `float32` as `float64`; `None` for any other value.
-fn widened<'py>(
-    value: &Bound<'py, PyAny>,
-    blocks: &mut Blocks,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Ok(array) = value.cast_exact::<PyUntypedArray>() else { return Ok(None) };
-    if array.ndim() == 0 || !is_like(array, array.shape(), f32::DTYPE) {
-        return Ok(None);
-    }
-    Numbers::<f32>::of(array.clone())?.converted::<f64>(blocks).map(Some)
 }

@@ -7,6 +7,7 @@
 //! that is let go for one may have weak references, whose functions may step the same wrappers.
 
 mod column;
+mod conversions;
 mod episode_metrics;
 mod finished;
 mod flag;

@@ -7,6 +7,15 @@ use pyo3::prelude::*;
 use super::column::{Column, RowValues, no_such_row, numbers};
 use crate::array::filled;
 
+/// Buffers for the parts of a batch, reused by every batch.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    kinds: Vec<u8>,
+    rewards: Vec<f64>,
+    terminations: Vec<u8>,
+    truncations: Vec<u8>,
+}
+
 /// The arrays of a step, as Python passes them: rows, kinds, rewards, terminations, truncations.
 pub(super) type StepArrays<'py> = (
     Option<Bound<'py, PyAny>>,
@@ -48,15 +57,6 @@ impl<'py> PlaceColumns<'py> {
     }
 }
 
-/// Copies of the arrays of a step.
-#[derive(Default)]
-pub(super) struct StepBuffers {
-    kinds: Vec<u8>,
-    rewards: Vec<f64>,
-    terminations: Vec<u8>,
-    truncations: Vec<u8>,
-}
-
 /// The arrays of a step, before any buffer is locked.
 pub(super) struct StepColumns<'py> {
     places: PlaceColumns<'py>,
@@ -81,14 +81,20 @@ impl<'py> StepColumns<'py> {
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
+}
 
-    /// The step, copied into these buffers.
-    pub(super) fn read<'a>(&'a self, buffers: &'a mut StepBuffers) -> StepResults<'a> {
-        let StepBuffers { kinds, rewards, terminations, truncations } = buffers;
-        self.rewards.copy_numbers_to(rewards);
-        self.terminations.copy_to(terminations);
-        self.truncations.copy_to(truncations);
-        StepResults { places: self.places.read(kinds), rewards, terminations, truncations }
+impl Received {
+    /// Copies a step.
+    pub(super) fn receive<'a>(&'a mut self, columns: &'a StepColumns<'_>) -> StepResults<'a> {
+        columns.rewards.copy_numbers_to(&mut self.rewards);
+        columns.terminations.copy_to(&mut self.terminations);
+        columns.truncations.copy_to(&mut self.truncations);
+        StepResults {
+            places: columns.places.read(&mut self.kinds),
+            rewards: &self.rewards,
+            terminations: &self.terminations,
+            truncations: &self.truncations,
+        }
     }
 }
 

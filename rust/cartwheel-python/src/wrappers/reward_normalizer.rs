@@ -11,14 +11,21 @@ use pyo3::prelude::*;
 
 use super::column::RowValues;
 use super::locked::Locked;
-use super::places::{PlaceColumns, StepArrays, StepBuffers, StepColumns};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use crate::array::{Blocks, NewNumbers, Number, Unwritten, from_numbers};
+
+/// The parts that change from batch to batch.
+#[derive(Debug)]
+struct RewardNormalizerState {
+    normalizer: RewardNormalizer,
+    received: Received,
+}
 
 #[pyclass(frozen, name = "RewardNormalizer", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyRewardNormalizer {
     num_envs: usize,
-    normalizer: Locked<RewardNormalizer>,
+    state: Locked<RewardNormalizerState>,
 }
 
 impl PyRewardNormalizer {
@@ -29,7 +36,7 @@ impl PyRewardNormalizer {
         results: &StepResults<'_>,
         mut new: Unwritten<'py, f64>,
     ) -> NewNumbers<'py, f64> {
-        let normalizer = &mut *self.normalizer.lock(py);
+        let normalizer = &mut self.state.lock(py).normalizer;
         with_standard_floats(|| normalizer.normalize(results, new.room()));
         // SAFETY: `normalize` wrote every number (invariant 1).
         unsafe { new.written() }
@@ -41,43 +48,44 @@ impl PyRewardNormalizer {
     #[new]
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
-        Self { num_envs, normalizer: Locked::new(normalizer) }
+        let work = RewardNormalizerState { normalizer, received: Received::default() };
+        Self { num_envs, state: Locked::new(work) }
     }
 
     #[getter]
     fn gamma(&self, py: Python<'_>) -> f64 {
-        self.normalizer.lock(py).gamma
+        self.state.lock(py).normalizer.gamma
     }
 
     #[setter]
     fn set_gamma(&self, py: Python<'_>, gamma: f64) {
-        self.normalizer.lock(py).gamma = gamma;
+        self.state.lock(py).normalizer.gamma = gamma;
     }
 
     #[getter]
     fn epsilon(&self, py: Python<'_>) -> f64 {
-        self.normalizer.lock(py).epsilon
+        self.state.lock(py).normalizer.epsilon
     }
 
     #[setter]
     fn set_epsilon(&self, py: Python<'_>, epsilon: f64) {
-        self.normalizer.lock(py).epsilon = epsilon;
+        self.state.lock(py).normalizer.epsilon = epsilon;
     }
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.normalizer.lock(py).updates
+        self.state.lock(py).normalizer.updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.normalizer.lock(py).updates = updates;
+        self.state.lock(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.normalizer.lock(kinds.py()).reset(places.read(&mut Vec::new()));
+        self.state.lock(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
@@ -89,13 +97,15 @@ impl PyRewardNormalizer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let new = Unwritten::alone(py, &mut Blocks::default(), columns.len())?;
-        let rewards = self.normalized(py, &columns.read(&mut StepBuffers::default()), new);
+        let mut received = std::mem::take(&mut self.state.lock(py).received);
+        let rewards = self.normalized(py, &received.receive(&columns), new);
+        self.state.lock(py).received = received; // its memory is used again
         Ok(rewards.into_shown().0)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
-        let normalizer = self.normalizer.lock(py);
-        let (moments, returns) = (&normalizer.moments, &normalizer.returns);
+        let work = self.state.lock(py);
+        let (moments, returns) = (&work.normalizer.moments, &work.normalizer.returns);
         let array = from_numbers(py, self.num_envs, &[], returns)?;
         Ok((moments.mean[0], moments.variance[0], moments.count, array))
     }
@@ -111,7 +121,7 @@ impl PyRewardNormalizer {
         let mut numbers = Vec::new();
         let rows = RowValues::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
         rows.copy_numbers_to(&mut numbers);
-        let mut normalizer = self.normalizer.lock(returns.py());
+        let normalizer = &mut self.state.lock(returns.py()).normalizer;
         normalizer.moments = Moments { mean: vec![mean], variance: vec![variance], count };
         normalizer.returns = numbers;
         Ok(())

@@ -9,15 +9,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{PlaceColumns, StepArrays, StepBuffers, StepColumns};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use super::state::{entry, flags, put, put_flags};
 use crate::array::{Block, Blocks, from_numbers};
 use crate::known::intern;
 
-/// The episodes, and those that the last step ended.
+/// The episodes, and buffers for a step.
 #[derive(Debug)]
 struct Counted {
     episodes: TimedEpisodes,
+    received: Received,
     /// The places at which an episode ended.
     ended: Vec<(usize, Timed)>,
 }
@@ -38,7 +39,7 @@ impl PyTimedEpisodes {
 
     /// Adds a step; returns whether complete episodes ended, of which there is a [`report`](Self::report).
     pub(super) fn count(&self, py: Python<'_>, results: &StepResults<'_>) -> bool {
-        let Counted { episodes, ended } = &mut *self.counted.lock(py);
+        let Counted { episodes, ended, .. } = &mut *self.counted.lock(py);
         ended.clear();
         let add = |place, episode| ended.push((place, episode));
         let now = self.now();
@@ -46,7 +47,7 @@ impl PyTimedEpisodes {
         complete > 0
     }
 
-    /// Reports the complete episodes that ended in the last step.
+    /// Reports the complete episodes that ended in the last step, which had so many places.
     pub(super) fn report<'py>(
         &self,
         py: Python<'py>,
@@ -66,7 +67,7 @@ impl PyTimedEpisodes {
     #[new]
     fn new(num_envs: usize, is_same_step: bool, max_recent: usize) -> Self {
         let episodes = TimedEpisodes::new(num_envs, is_same_step, max_recent, 0.0);
-        let counted = Counted { episodes, ended: Vec::new() };
+        let counted = Counted { episodes, received: Received::default(), ended: Vec::new() };
         Self { num_envs, made: Instant::now(), counted: Locked::new(counted) }
     }
 
@@ -80,7 +81,9 @@ impl PyTimedEpisodes {
     #[pyo3(signature = (arrays, /))]
     fn step<'py>(&self, py: Python<'py>, arrays: StepArrays<'py>) -> PyResult<Option<Report<'py>>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let has_report = self.count(py, &columns.read(&mut StepBuffers::default()));
+        let mut received = std::mem::take(&mut self.counted.lock(py).received);
+        let has_report = self.count(py, &received.receive(&columns));
+        self.counted.lock(py).received = received; // its memory is used again
         let report = || self.report(py, columns.len(), &mut Blocks::default());
         has_report.then(report).transpose()
     }
