@@ -907,12 +907,18 @@ class Pool:
         """Resets some rows: :meth:`send_reset` and :meth:`recv_resets` in one."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[Any], full: bool, calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[Any],
+        full: bool,
+        calling: str,
+        in_order: bool,
     ) -> None:
         """Begins to reset some rows, with messages for their workers.
 
         A ``full`` reset does not name rows, by numbers or by a mask. The rows drop the seeds and
-        options of :meth:`keep_next_resets`.
+        options of :meth:`keep_next_resets`. They are received ``in_order`` where the caller waits
+        for exactly these.
         """
 
     def recv(

@@ -266,7 +266,9 @@ class Service:
     def _send_message(self, row: int, keywords: dict[str, Any]) -> None:
         channel = self._group.channels[row]
         message = channel.pack(("resets", [0], channel.pack({0: keywords})))
-        self._opened.pool.send_reset([row], [(row, message, {})], False, "reset")
+        self._opened.pool.send_reset(
+            [row], [(row, message, {})], full=False, calling="reset", in_order=False
+        )
 
     def _send_steps(self, steps: list[Request]) -> None:
         """Sends steps whose actions go through shared memory, together."""

@@ -271,7 +271,8 @@ class Resets(PoolOwner[ObsType, ActType]):
 
     def _send_resets(self, calling: str, seed: Any, options: ResetOptions, *, alone: bool) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
-        self._pool.send_reset(*self._prepared_rows(calling, seed, options, alone=alone), calling)
+        prepared = self._prepared_rows(calling, seed, options, alone=alone)
+        self._pool.send_reset(*prepared, calling, in_order=alone)
 
     def _prepared_rows(
         self, calling: str, seed: Any, options: ResetOptions, *, alone: bool

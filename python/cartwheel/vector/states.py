@@ -97,7 +97,7 @@ def _received(
     refused: list[Exception] = []
     messages = callbacks.pack_row_states(rows, states)
     try:
-        pool.send_reset(rows, messages, False, "set_state")
+        pool.send_reset(rows, messages, False, "set_state", in_order=False)
         while pool.in_flight():
             try:
                 batches.append(pool.recv_resets(callbacks.timeout, "set_state"))

@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Sends resets to `rows`, with one message for each worker that has some of the rows; the
-    /// shards get `flags`.
+    /// shards get `flags`. `in_order`: see `Sending::in_order`.
     pub(super) fn send_resets(
         &mut self,
         py: Python<'_>,
@@ -142,12 +142,13 @@ impl State {
         messages: &Bound<'_, PyAny>,
         calling: &str,
         flags: u32,
+        in_order: bool,
     ) -> PyResult<()> {
         let rows = to_rows(rows)?;
         let all = rows.len() == self.rows;
         let explain = |error| self.callbacks.explain_for(py, error, Call::Reset, calling, all);
         let sending = self.pool.sending(Call::Reset, Some(&rows)).map_err(explain)?;
-        let sending = if calling == "send_reset" { sending } else { sending.in_order() };
+        let sending = if in_order { sending.in_order() } else { sending };
         if let Some(native) = &self.native {
             native.get().post_row_resets(messages)?;
         }

@@ -403,7 +403,7 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.exclusive.with_pool(py, Call::Reset, calling, |state| {
-            state.send_resets(py, rows, messages, calling, reset_flags(full))?;
+            state.send_resets(py, rows, messages, calling, reset_flags(full), true)?;
             state.receive_resets(py, timeout, calling)
         })
     }
@@ -415,9 +415,10 @@ impl PyPool {
         messages: &Bound<'_, PyAny>,
         full: bool,
         calling: &str,
+        in_order: bool,
     ) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Reset, calling, |state| {
-            state.send_resets(py, rows, messages, calling, reset_flags(full))
+            state.send_resets(py, rows, messages, calling, reset_flags(full), in_order)
         })
     }
 
