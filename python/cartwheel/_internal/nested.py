@@ -286,7 +286,7 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
 
     Raises:
         TypeError: The array is on another device than the CPU, or its library does not export it:
-            PyTorch exports no tensors with gradients, and NumPy has not every dtype.
+            PyTorch exports no tensors with gradients, and NumPy lacks some dtypes.
     """
     if isinstance(array, np.ndarray):
         return array

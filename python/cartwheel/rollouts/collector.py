@@ -17,7 +17,7 @@ from cartwheel._internal.arguments import as_bool, as_integer, check_progress
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
-from cartwheel._internal.suggestions import checks_keywords
+from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel.rollouts.collecting.arguments import (
     check_agents,
     check_background,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.rollout import Rollout
 
 
+@names_methods
 class Collector(SavedCollector, ClosesAfterWith):
     """Runs a policy in vector environments and returns :class:`Rollout` objects.
 
