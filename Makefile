@@ -42,7 +42,7 @@ targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-all setup build demo test test-rust loom-briefly test-python parity lint lint-rust lint-python lint-workflows fmt docs docs-rust docs-serve site linkcheck bench compare wheel
+.PHONY: help help-all setup build demo test test-rust test-python parity lint lint-rust lint-python lint-workflows fmt docs docs-rust docs-serve site linkcheck bench compare wheel
 
 include tests/Makefile benchmarks/Makefile release/Makefile
 
@@ -72,20 +72,16 @@ test: ## run what one runs before a commit: lints, types, and the tests of Rust 
 
 # `make test` builds the module first, for pytest takes longest. A cargo that waits for that one would keep one of the four
 # jobs, with which that one compiles several crates at a time.
-lint-rust loom-briefly: | $(FIRST)
+lint-rust test-rust: | $(FIRST)
 
 # The crates are as in the module and built once for both, but for the engine: its failpoints would be in all of them.
 # The binding has no tests. It is named so that the crates of others have the features that they have in the module.
 # rustdoc would warn that it cannot use the jobs that these variables name.
-test-rust: loom-briefly setup ## run the tests of the crates, with injected faults, and under loom with one preemption
+test-rust: setup ## run the tests of the crates, with injected faults
 	@echo '==> cargo test'
 	@unset MAKEFLAGS MFLAGS; cargo test --locked --profile dev $(CRATES)
 	@echo '==> cargo test, the engine with failpoints'
 	@unset MAKEFLAGS MFLAGS; cargo test --locked -p cartwheel-engine -p cartwheel-python --features cartwheel-engine/failpoints
-
-# Few interleavings: optimizing takes longer.
-loom-briefly:
-	@$(MAKE) --no-print-directory loom PREEMPTIONS=1 LOOM_PROFILE=test
 
 test-python: $(MODULE) ## run the Python tests, with each value of each parameter; threads and processes take turns
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
