@@ -108,7 +108,7 @@ class AgentsEnv:
         self.render_mode = getattr(self.env, "render_mode", None)
         chain = list(self.chain())
         at = next((at for at, one in enumerate(chain) if _saves_itself(one)), None)
-        #: Conversions and wrappers around the one that saves itself; none if there is no such one.
+        #: The conversions and wrappers around the object with ``get_state``; empty if none has it.
         self.wrappers = chain[: at or 0]
         if at is not None:
             # A function that has this object would keep it until a collection.

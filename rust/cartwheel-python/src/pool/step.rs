@@ -71,9 +71,10 @@ impl State {
             Some(checked) => Some(pack(&checked.batch(&self.actions, py)?)?),
         };
         let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
-        let sending = if calling == "send" { sending } else { sending.in_order() };
+        let is_sent = calling == "send"; // other callers wait for exactly these rows
+        let sending = if is_sent { sending } else { sending.in_order() };
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
-        self.callbacks.all_sent = calling == "send";
+        self.callbacks.all_sent = is_sent;
         if let Some(checked) = checked {
             self.keep_actions(checked, py)?;
         }
