@@ -3,96 +3,15 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, EnvOptions, Error, Failure, Frame, NoOptions, ObservationOf, Parameter, ParameterValue,
-    RenderMode, Rng, Space, Spaces, State, Transition, wrong,
+    Env, Error, Failure, Frame, NoOptions, ObservationOf, Parameter, ParameterValue, RenderMode,
+    Rng, Space, Spaces, State, Transition, wrong,
 };
 
-use crate::observation::{Observation, Scene, Shown, Tiles, is_letter};
+use crate::observation::{Observation, Shown, Tiles, is_letter};
+use crate::options::{Common, LevelOptions, require};
 use crate::picture;
-use crate::view::{MAX_VIEW_SIZE, View};
+use crate::view::{MAX_VIEW_SIZE, Scene, View};
 use crate::world::{Action, Outcome, World};
-
-/// Keywords that every level has.
-#[derive(Debug, Clone, Copy)]
-pub struct Common {
-    pub max_steps: Option<i64>,
-    pub see_through_walls: Option<bool>,
-    pub agent_view_size: usize,
-    pub highlight: bool,
-    pub tile_size: usize,
-    pub agent_pov: bool,
-}
-
-/// The keywords of a level.
-pub trait LevelOptions: EnvOptions {
-    /// Those that every level has.
-    fn common(&self) -> Common;
-
-    /// The form of observations.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadOptions`] for a wrapper that does not exist.
-    fn shown(&self) -> Result<Shown, Error>;
-}
-
-/// Makes the keywords of a level: its own, then those that every level has.
-macro_rules! level_options {
-    ($(#[$meta:meta])* pub struct $options:ident { $($own:tt)* }) => {
-        cartwheel::options! {
-            $(#[$meta])*
-            #[expect(non_snake_case, reason = "the names of the original")]
-            pub struct $options {
-                $($own)*
-                /// Steps after which an episode is truncated; `None` for the level's own number.
-                max_steps: Option<i64>,
-                /// Whether the agent sees what is behind walls; `None` for the level's own rule.
-                see_through_walls: Option<bool>,
-                /// Columns and rows of the image, an odd number from 3 to 63.
-                agent_view_size: usize = 7,
-                /// Whether frames show which cells the agent sees.
-                highlight: bool = true,
-                /// Pixels along a side of a cell in frames.
-                tile_size: usize = 32,
-                /// Whether frames show what the agent sees instead of the whole grid.
-                agent_pov: bool,
-                /// A wrapper of the package, or several as a list: "full" (FullyObsWrapper), "one_hot"
-                /// (OneHotPartialObsWrapper), "rgb" (RGBImgObsWrapper), "rgb_partial"
-                /// (RGBImgPartialObsWrapper) or "symbolic" (SymbolicObsWrapper), then "image"
-                /// (ImgObsWrapper) or "flat" (FlatObsWrapper).
-                observation: Option<$crate::observation::Wrappers>,
-                /// Pixels along a side of a cell in observations that are pictures.
-                observation_tile_size: usize = 8,
-                /// Letters of a mission in flat observations; a longer mission is an error.
-                maxStrLen: usize = 96,
-            }
-        }
-
-        impl $crate::env::LevelOptions for $options {
-            fn common(&self) -> $crate::env::Common {
-                $crate::env::Common {
-                    max_steps: self.max_steps,
-                    see_through_walls: self.see_through_walls,
-                    agent_view_size: self.agent_view_size,
-                    highlight: self.highlight,
-                    tile_size: self.tile_size,
-                    agent_pov: self.agent_pov,
-                }
-            }
-
-            fn shown(&self) -> ::core::result::Result<$crate::observation::Shown, ::cartwheel::Error> {
-                let (tile, letters) = (self.observation_tile_size, self.maxStrLen);
-                $crate::observation::Shown::new(self.observation.as_ref(), tile, letters)
-            }
-        }
-    };
-}
-pub(crate) use level_options;
-
-level_options! {
-    /// Keywords of a level that has no others.
-    pub struct CommonOptions {}
-}
 
 /// The size and the rules of a level, where keywords do not change them.
 #[derive(Debug, Clone, Copy)]
@@ -114,19 +33,6 @@ impl Setup {
         let along = |rooms: i32| (size - 1) * rooms + 1;
         Self { width: along(columns), height: along(rows), max_steps, see_through_walls: false }
     }
-}
-
-/// Refuses a keyword unless it is in order.
-pub(crate) fn require(
-    holds: bool,
-    name: &str,
-    wanted: &str,
-    got: impl std::fmt::Debug,
-) -> Result<(), Error> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::bad_options(format!("`{name}` must be {wanted}, got {got:?}")))
 }
 
 /// A step of an episode.
@@ -210,8 +116,8 @@ impl<L: Level> Env for MiniGrid<L> {
         // The options were accepted by `new`.
         let observation = L::new(options).and_then(|(_, setup)| {
             let grid = [setup.width, setup.height].map(|cells| cells.unsigned_abs() as usize);
-            let seen = options.common().agent_view_size;
-            Ok(options.shown()?.space(grid, seen, L::MISSION))
+            let common = options.common();
+            Ok(Shown::new(&common)?.space(grid, common.agent_view_size, L::MISSION))
         });
         let observation = observation.unwrap_or(Space::Tuple(Vec::new()));
         Spaces { observation, action: Space::discrete(L::ACTIONS) }
@@ -238,8 +144,8 @@ impl<L: Level> Env for MiniGrid<L> {
             progress: L::Progress::default(),
             world,
             through_walls,
+            shown: Shown::new(&common)?,
             common,
-            shown: options.shown()?,
             tiles: Arc::clone(tiles),
         })
     }

@@ -9,6 +9,7 @@ mod cell;
 mod env;
 pub mod levels;
 mod observation;
+mod options;
 mod picture;
 mod rooms;
 mod view;
@@ -16,10 +17,12 @@ mod world;
 
 use babyai::{BabyAi, go_to, open, other, pickup, put_next, synth, unlock};
 pub use cell::{Cell, Color, Door, Kind};
-pub use env::{Common, Level, LevelOptions, MiniGrid, Setup};
+pub use env::{Level, MiniGrid, Setup};
 use levels::{fetching, goals, hazards, mazes, open_rooms, unlocking};
-pub use observation::{Observation, Scene, Shown, Sight, SightMut, SightRef, Tiles, Wrappers};
+pub use observation::{Observation, Shown, Sight, SightMut, SightRef, Tiles};
+pub use options::{Common, LevelOptions, Wrappers};
 pub use rooms::{AddedDoor, Rooms};
+pub use view::Scene;
 pub use world::{Action, Area, Direction, Outcome, Place, Unmade, World};
 
 /// The plugin: ids of levels, with the options that are not their defaults.

@@ -4,12 +4,11 @@
 use std::sync::OnceLock;
 
 use cartwheel::{Bounds, DType, Either, Error, Flat, Shared, Space, Text};
-use serde::{Deserialize, Serialize};
 
 use crate::cell::Kind;
-use crate::env::{LevelOptions, require};
+use crate::options::{Common, LevelOptions, Wrappers, require};
 use crate::picture::{self, Tile};
-use crate::view::{ONE_HOT, View};
+use crate::view::{ONE_HOT, Scene};
 use crate::world::World;
 
 cartwheel::view! {
@@ -34,16 +33,6 @@ const AGENT: u8 = 10;
 /// Names of wrappers that replace the image, and of others.
 const CHOICES: &str = "one of \"full\", \"one_hot\", \"rgb\", \"rgb_partial\" and \"symbolic\", then one of \
                        \"image\" and \"flat\", or only one of them all";
-
-/// The keyword `observation`: a wrapper, or several in the order in which they wrap.
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(untagged, expecting = "`observation` must be the name of a wrapper or a list of names")]
-pub enum Wrappers {
-    /// `"image"`.
-    One(String),
-    /// `["full", "image"]`.
-    Several(Vec<String>),
-}
 
 /// The image of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,23 +85,15 @@ pub struct Shown {
     letters: usize,
 }
 
-/// The agent and its world.
-#[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
-    pub world: &'a World,
-    pub view: View,
-    pub through_walls: bool,
-    pub highlight: bool,
-}
-
 impl Shown {
     /// The form that the keywords `observation`, `observation_tile_size` and `maxStrLen` ask for.
     ///
     /// # Errors
     ///
     /// [`Error::BadOptions`] for wrappers that do not exist or cannot be in this order.
-    pub fn new(wrappers: Option<&Wrappers>, tile: usize, letters: usize) -> Result<Self, Error> {
-        let names = match wrappers {
+    pub fn new(common: &Common) -> Result<Self, Error> {
+        let (tile, letters) = (common.observation_tile_size, common.max_str_len);
+        let names = match &common.observation {
             None => &[],
             Some(Wrappers::One(name)) => std::slice::from_ref(name),
             Some(Wrappers::Several(names)) => names.as_slice(),
@@ -290,7 +271,7 @@ impl Tiles {
 
 impl<O: LevelOptions> Shared<O> for Tiles {
     fn prepare(options: &O) -> Result<Self, Error> {
-        let shown = options.shown()?;
+        let shown = Shown::new(&options.common())?;
         let is_picture = matches!(shown.image, Image::Rgb | Image::RgbPartial);
         let count = if is_picture { Tile::COUNT } else { 0 };
         Ok(Self { size: shown.tile, painted: (0..count).map(|_| OnceLock::new()).collect() })

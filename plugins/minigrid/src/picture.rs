@@ -4,8 +4,8 @@
 use cartwheel::Frame;
 
 use crate::cell::{Cell, Door, Kind};
-use crate::env::Common;
-use crate::observation::Scene;
+use crate::options::Common;
+use crate::view::Scene;
 use crate::world::Direction;
 
 /// Pixels that are drawn for each pixel of a tile, along a side.

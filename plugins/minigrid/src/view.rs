@@ -23,6 +23,15 @@ pub struct View {
     down: Place,
 }
 
+/// The agent and its world.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    pub world: &'a World,
+    pub view: View,
+    pub through_walls: bool,
+    pub highlight: bool,
+}
+
 impl View {
     /// The view of the agent.
     pub fn new(world: &World, size: usize) -> Self {

@@ -2,21 +2,12 @@
 
 use cartwheel::Error;
 
+use super::options::{DistractorOptions, RoomOptions, RoomsDistractorOptions, RoomsOptions};
 use super::synth::{Actions, Generated, Kinds};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{CommonOptions, level_options};
+use crate::options::{CommonOptions, level_options};
 use crate::world::Unmade;
-
-level_options! {
-    /// Keywords of tasks in one room with distractors.
-    pub struct DistractorOptions {
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 8,
-        /// Number of distractors.
-        num_dists: usize = 7,
-    }
-}
 
 /// Go to the red ball; with `GRAY` all else is gray.
 #[derive(Debug)]
@@ -55,14 +46,6 @@ impl Task for GoToRedBallAlone {
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
         GoToRedBall::<false>(0).make(maker)
-    }
-}
-
-level_options! {
-    /// Keywords of tasks with one object in one room.
-    pub struct RoomOptions {
-        /// Columns and rows of the room, walls included.
-        room_size: i32 = 8,
     }
 }
 
@@ -154,46 +137,6 @@ impl Task for GoTo {
             maker.open_all_doors();
         }
         Ok(Instruction::GoTo(Described::like(object)))
-    }
-}
-
-level_options! {
-    /// Keywords of tasks in rooms of any number.
-    pub struct RoomsOptions {
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 8,
-        /// Rows of rooms.
-        num_rows: i32 = 3,
-        /// Columns of rooms.
-        num_cols: i32 = 3,
-    }
-}
-
-impl RoomsOptions {
-    /// The rooms.
-    pub(super) fn layout(&self) -> Layout {
-        Layout::new(self.room_size, [self.num_cols, self.num_rows])
-    }
-}
-
-level_options! {
-    /// Keywords of tasks in rooms of any number with distractors.
-    pub struct RoomsDistractorOptions {
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 8,
-        /// Rows of rooms.
-        num_rows: i32 = 3,
-        /// Columns of rooms.
-        num_cols: i32 = 3,
-        /// Number of distractors.
-        num_dists: usize = 18,
-    }
-}
-
-impl RoomsDistractorOptions {
-    /// The rooms.
-    pub(super) fn layout(&self) -> Layout {
-        Layout::new(self.room_size, [self.num_cols, self.num_rows])
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod go_to;
 mod instruction;
 pub mod open;
+mod options;
 pub mod other;
 pub mod pickup;
 pub mod put_next;
@@ -15,7 +16,8 @@ use cartwheel::{Error, Failure, Rng};
 pub use instruction::{Described, Instruction, Location, Status, Watch};
 
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, LevelOptions, Setup, Step, require};
+use crate::env::{Level, Setup, Step};
+use crate::options::{LevelOptions, require};
 use crate::rooms::{AddedDoor, Rooms, Side};
 use crate::world::{
     AHEAD, Action, MAX_TRIES, Outcome, Place, Unmade, World, element, integer, subset,

@@ -2,10 +2,10 @@
 
 use cartwheel::Error;
 
-use super::go_to::RoomsOptions;
+use super::options::RoomsOptions;
 use super::{Described, Instruction, Layout, Location, MIDDLE, Maker, Task, require};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{CommonOptions, level_options};
+use crate::options::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 /// Doors of a color.

@@ -5,8 +5,8 @@ use cartwheel::Error;
 use super::put_next::{put_next, two_rooms};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task, require};
 use crate::cell::{Cell, Kind};
-use crate::env::{CommonOptions, level_options};
 use crate::levels::mazes;
+use crate::options::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 /// Go to, open or pick up one of several things in the middle room.
@@ -91,9 +91,9 @@ impl Task for KeyCorridor {
 pub struct OneRoom;
 
 impl Task for OneRoom {
-    type Options = super::go_to::RoomOptions;
+    type Options = super::options::RoomOptions;
 
-    fn new(options: &super::go_to::RoomOptions) -> Result<(Self, Layout), Error> {
+    fn new(options: &super::options::RoomOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout::one(options.room_size)))
     }
 

@@ -2,10 +2,10 @@
 
 use cartwheel::Error;
 
-use super::go_to::RoomsOptions;
+use super::options::RoomsOptions;
 use super::synth::{Actions, Generated, Kinds};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
-use crate::env::{CommonOptions, level_options};
+use crate::options::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 /// Pick up an object in a maze of rooms; with `BLOCKED`, others are in the way of some.

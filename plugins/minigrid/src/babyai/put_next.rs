@@ -4,7 +4,7 @@ use cartwheel::Error;
 
 use super::{Described, Instruction, Layout, Maker, Task, require};
 use crate::cell::Cell;
-use crate::env::level_options;
+use crate::options::level_options;
 use crate::world::{Place, Unmade};
 
 /// To put one object next to another.

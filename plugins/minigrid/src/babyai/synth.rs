@@ -2,10 +2,10 @@
 
 use cartwheel::{Error, Failure};
 
-use super::go_to::RoomsDistractorOptions;
+use super::options::RoomsDistractorOptions;
 use super::{Described, Instruction, Layout, Location, Maker, Task};
 use crate::cell::{Color, Kind};
-use crate::env::level_options;
+use crate::options::level_options;
 use crate::world::{MAX_TRIES, Place, Unmade};
 
 /// The most letters of a mission of four actions.

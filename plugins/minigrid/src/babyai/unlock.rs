@@ -2,11 +2,11 @@
 
 use cartwheel::Error;
 
-use super::go_to::RoomsOptions;
+use super::options::RoomsOptions;
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{CommonOptions, level_options};
 use crate::levels::unlocking::lock_box_away;
+use crate::options::{CommonOptions, level_options};
 use crate::world::{Unmade, color};
 
 /// Unlock a door in a maze of rooms.

@@ -5,7 +5,8 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{other_number, other_object, require, require_size};
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, Setup, Step, level_options};
+use crate::env::{Level, Setup, Step};
+use crate::options::level_options;
 use crate::rooms::OBJECTS;
 use crate::world::{Action, Area, MAX_TRIES, Outcome, Place, World, element, integer};
 

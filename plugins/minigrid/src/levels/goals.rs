@@ -5,7 +5,8 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{TO_THE_GOAL, other_number, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{Level, Setup};
+use crate::options::level_options;
 use crate::world::{Area, MAX_TRIES, Place, World, element, integer, subset};
 
 level_options! {

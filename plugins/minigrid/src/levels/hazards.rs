@@ -5,7 +5,8 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{TO_THE_GOAL, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{Level, Setup, Step, level_options};
+use crate::env::{Level, Setup, Step};
+use crate::options::level_options;
 use crate::world::{Action, Area, Direction, Outcome, Place, World, integer};
 
 const PAST_LAVA: &str = "avoid the lava and get to the green goal square";

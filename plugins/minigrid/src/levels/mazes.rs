@@ -4,7 +4,8 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{require, require_size};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{Level, Setup, Step, level_options};
+use crate::env::{Level, Setup, Step};
+use crate::options::level_options;
 use crate::rooms::{AddedDoor, OBJECTS, Rooms};
 use crate::world::{AHEAD, Action, Outcome, Unmade, World, element, integer, subset};
 

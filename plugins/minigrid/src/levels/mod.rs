@@ -10,7 +10,7 @@ pub mod unlocking;
 use cartwheel::{Error, Failure, Rng};
 
 use crate::cell::{Color, Kind};
-use crate::env::require;
+use crate::options::require;
 use crate::world::{Direction, MAX_TRIES, World, element, integer};
 
 const TO_THE_GOAL: &str = "get to the green goal square";

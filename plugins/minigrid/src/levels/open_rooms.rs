@@ -4,7 +4,8 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::require;
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{CommonOptions, Level, Setup, Step, level_options};
+use crate::env::{Level, Setup, Step};
+use crate::options::{CommonOptions, level_options};
 use crate::rooms::OBJECTS;
 use crate::world::{Action, Direction, Outcome, Place, World, element, integer};
 

@@ -6,7 +6,8 @@ use cartwheel::{Error, Failure, Rng};
 use super::mazes::{pick_up, picked_up};
 use super::require_size;
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{CommonOptions, Level, Setup, Step, level_options};
+use crate::env::{Level, Setup, Step};
+use crate::options::{CommonOptions, level_options};
 use crate::rooms::Rooms;
 use crate::world::{Action, Area, Outcome, Place, Unmade, World, color, integer};
 
