@@ -344,6 +344,29 @@ def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin
     assert at_every_line(run, check, files) > 20
 
 
+def test_rows_that_are_sent_after_interrupted_ones_have_their_own_messages():
+    """Inline, Ctrl-C may come while the worker takes a message, which has parts for other rows."""
+    envs = cartwheel.VectorEnv([partial(ToldEnv, None)] * 3, executor="inline")
+    envs.reset()
+    some = {"env_index": [1, 2]}
+
+    def run(line):
+        envs.send_reset(seed=line, options=some)
+        envs.recv()
+
+    def check(line):
+        if envs.in_flight:
+            envs.recv()
+        seed = 1000 * line
+        envs.send_reset(seed=seed, options=some)
+        envs.recv()
+        assert envs.get_attr("seed") == (None, seed + 1, seed + 2)
+
+    files = (*CALLERS, "workers/channels", "workers/worker")
+    assert at_every_line(run, check, files) > 40
+    envs.close()
+
+
 def test_a_native_reset_after_interrupted_resets_has_its_own_seeds(oracle):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=2)
     run = partial(lambda line: envs.reset(seed=line))

@@ -7,6 +7,7 @@ one process, channels are pairs of queues.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import marshal
@@ -23,6 +24,7 @@ from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 from cartwheel._internal.process import take
 
 if TYPE_CHECKING:
+    import collections
     from types import FunctionType
 
     from cartwheel._cartwheel import Descriptor
@@ -210,6 +212,15 @@ class LocalWorkerChannel:
         if message is _END:
             raise EOFError
         return message
+
+    def take_all(self, messages: collections.deque[Any]) -> None:
+        """Moves all messages that are there to the end of ``messages``.
+
+        One function in C moves them, so the exception of a signal handler loses none.
+        """
+        with contextlib.suppress(queue.Empty):
+            messages.extend(iter(self._inbox.get_nowait, _END))
+            self._inbox.put(_END)  # for the next wait
 
     def take_descriptor(self) -> Descriptor:
         """Raises: within one process, descriptors need not be sent.

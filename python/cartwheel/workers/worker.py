@@ -19,7 +19,7 @@ from cartwheel._cartwheel import LARGEST_MESSAGE
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel.errors import row_range
-from cartwheel.workers.channels import pickled
+from cartwheel.workers.channels import LocalWorkerChannel, pickled
 from cartwheel.workers.control_calls import ControlCalls, is_ctrl_c
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.made_envs import check_spaces, layouts_of, refusal, truncates
@@ -109,6 +109,8 @@ class Worker(ControlCalls):
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
         self._sent = {"resets": {}, "actions": {}, "next": {}}
+        #: Messages to rows that were sent, which are not noted there yet.
+        self._messages: collections.deque[Any] = collections.deque()
         self.next_resets: dict[int, Any] = {}
 
     def build(self, env_fns: bytes | Sequence[EnvFn]) -> dict[str, Any]:
@@ -358,10 +360,22 @@ class Worker(ControlCalls):
         return keywords
 
     def _take(self, kind: str, row: int) -> Any:
-        while row not in self._sent[kind]:
-            kind_of_message, rows, packed = self.channel.receive()
+        """Takes what was sent to a row.
+
+        Inline, the exception of a signal handler may have ended an earlier call anywhere. So a
+        message stays in the list until all of it is noted, and what is left of a row is replaced by
+        what was sent to it later.
+        """
+        messages = self._messages
+        if isinstance(self.channel, LocalWorkerChannel):
+            self.channel.take_all(messages)
+        while messages or row not in self._sent[kind]:
+            if not messages:
+                messages.append(self.channel.receive())
+            kind_of_message, rows, packed = messages[0]
             parts = functools.cache(functools.partial(self.channel.unpack, packed))
             self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
+            messages.popleft()
         return self._sent[kind].pop(row)()[row]
 
     def returned_here(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

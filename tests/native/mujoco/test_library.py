@@ -74,3 +74,15 @@ def test_the_handler_of_warnings_is_put_back_after_an_error():
     with pytest.raises(ValueError, match="XML"), logged_warnings(mujoco, logging.WARNING):
         mujoco.MjModel.from_xml_string("<robot>")
     assert variable.value == before
+
+
+def test_the_handler_of_warnings_is_put_back_by_the_last_of_several_threads():
+    variable = ctypes.c_void_p.from_address(addresses(mujoco)["mju_user_warning"])
+    before = variable.value
+    first, last = (logged_warnings(mujoco, logging.WARNING) for _ in range(2))
+    first.__enter__()
+    last.__enter__()
+    first.__exit__(None, None, None)
+    assert variable.value != before
+    last.__exit__(None, None, None)
+    assert variable.value == before

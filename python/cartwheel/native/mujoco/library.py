@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.process import process_lock
 from cartwheel._internal.versions import load
 
 if TYPE_CHECKING:
@@ -94,6 +95,14 @@ def _log(text: bytes) -> None:
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_log)
 
 
+class _Loading:
+    """The models that any threads are loading, and MuJoCo's handler before the first of them."""
+
+    lock = process_lock()
+    models = 0
+    before: int | None = None
+
+
 @contextlib.contextmanager
 def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
     """Passes MuJoCo's warnings to cartwheel's log while a model is loaded.
@@ -102,14 +111,19 @@ def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
     """
     handler = ctypes.c_void_p.in_dll(_loaded(mujoco), "mju_user_warning")
     address = ctypes.cast(_LOG, ctypes.c_void_p).value
-    before, handler.value = handler.value, address
+    with _Loading.lock:
+        if not _Loading.models:
+            _Loading.before, handler.value = handler.value, address
+        _Loading.models += 1
     token = _LEVEL.set(level)
     try:
         yield
     finally:
         _LEVEL.reset(token)
-        if handler.value == address:
-            handler.value = before
+        with _Loading.lock:
+            _Loading.models -= 1
+            if not _Loading.models and handler.value == address:
+                handler.value = _Loading.before
 
 
 def _loaded(mujoco: ModuleType) -> ctypes.CDLL:
