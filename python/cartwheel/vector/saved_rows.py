@@ -12,11 +12,12 @@ from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.resets import Resets
 from cartwheel.vector.state_dict import (
     as_entries,
-    check_equal,
+    check_described,
     check_header,
     check_keys,
     check_list,
     check_wrappers,
+    described,
     from_entries,
     new_state,
 )
@@ -135,9 +136,7 @@ class SavedRows(Resets[ObsType, ActType]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("state_dict", idle=True)
-        return new_state(
-            "vector_env", **self._description(), wrappers=[], envs=self._rows(envs=envs)
-        )
+        return new_state("vector_env", **described(self), wrappers=[], envs=self._rows(envs=envs))
 
     def load_state_dict(self, state: dict[str, Any]) -> ObsType | None:
         """Continues from a state of :meth:`state_dict`.
@@ -161,21 +160,10 @@ class SavedRows(Resets[ObsType, ActType]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("load_state_dict", idle=True)
-        check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
+        check_header(state, "vector_env", (*described(self), "wrappers", "envs"))
         check_wrappers(state["wrappers"], [])
-        self._check_description(state)
+        check_described(state, self)
         return self._load_rows(state)
-
-    def _description(self) -> dict[str, Any]:
-        """Returns what must be equal where a state is loaded."""
-        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
-
-    def _check_description(self, state: dict[str, Any]) -> None:
-        """Raises ``ValueError`` if the rows of a state are those of other environments."""
-        if state["envs"] is None:
-            return
-        for name, present in self._description().items():
-            check_equal(name, state[name], present)
 
     def _rows(self, *, envs: bool) -> dict[str, Any] | None:
         """Returns the part of a state that has the rows."""
