@@ -144,7 +144,7 @@ class SavedRows(Resets[ObsType, ActType]):
         The next calls return what they would have returned there, bit for bit. The executor, the
         number of workers and the sizes of queues may differ; the number of environments, the
         environments and the autoreset mode may not. If any part of the state is refused, nothing
-        changes. A :meth:`rollout` ends.
+        changes. A :meth:`rollout` ends; one without a step also where a row refuses its state.
 
         Args:
             state: The state. It has pickles: do not load states that you do not trust.
@@ -191,9 +191,10 @@ class SavedRows(Resets[ObsType, ActType]):
         calling, everything = "load_state_dict", range(self.num_envs)
         before, models = self._pending_next_resets(calling), self._models(calling, everything)
         self._keep_next_resets(coming)  # refuses them before anything changes
+        if not self._pool.recorded_steps():  # no row could be sent
+            self._pool.stop_recording()
         try:
             self._set_models(calling, everything, rows["models"])
-            self._pool.stop_recording()
             space = self.single_observation_space
             observations: ObsType = loaded(
                 self._pool, self._callbacks, rows["states"], space, calling
@@ -204,6 +205,7 @@ class SavedRows(Resets[ObsType, ActType]):
                 self._set_models(calling, everything, models)
                 self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
             raise
+        self._pool.stop_recording()
         self._keep_next_resets(coming)  # loading discards them
         self._pool.keep_action_masks(masks)
         return observations
