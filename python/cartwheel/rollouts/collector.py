@@ -379,17 +379,20 @@ class Collector(SavedCollector, ClosesAfterWith):
 
         Raises:
             TypeError: The infos are not a dictionary.
-            ValueError: ``options`` choose rows; nothing has changed.
+            ValueError: ``options`` choose rows. Nothing has changed then, nor where cartwheel's
+                environments refuse the seed or the options.
             RuntimeError: The collector is closed, or another thread is in one of its calls.
             Exception: The environments raised it.
         """
         check_chooses_no_rows(options)
         with self._entered("reset"):
-            if self._background is not None:
-                self._background.stop()
-                self._background.drop()
             if self._conversion is not None:
                 options = self._conversion._options_as_arrays(options)
+            if self._background is not None:
+                self._background.stop()
+            self._session.check_reset(seed, options)
+            if self._background is not None:
+                self._background.drop()
             observations, infos = self._session.reset(seed, options)
             observations = copy.deepcopy(observations)
             if self._conversion is not None:
