@@ -2,6 +2,7 @@
 
 import re
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Text
@@ -10,10 +11,11 @@ from gymnasium.wrappers.vector import DictInfoToList, TransformAction
 
 import cartwheel
 from cartwheel.wrappers import NormalizeObservation
+from tests.support.cases import Case, lean
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
-from tests.support.executors import INLINE
+from tests.support.executors import INLINE, THREAD
 from tests.support.simulated_rollouts import FROZEN, MODES
 
 
@@ -164,6 +166,42 @@ def test_a_reset_drops_the_unfinished_rollout(mode):
         assert collector.is_first.all()
         collector.policy = lambda seen: np.ones(len(seen), np.int64)
         assert_same(collector.collect(), first)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        *({}, {"order": "free", "run_ahead": 1}, {"order": "groups", "background": True}),
+        {"order": "free", "standby": 2},
+    ],
+    ids=str,
+)
+def test_a_reset_that_is_refused_drops_no_rollout(keywords):
+    collectors = []
+    for _ in range(2):
+        envs = THREAD([Case("CartPole-v1")] * 4, autoreset_mode="disabled")
+        collectors.append(cartwheel.Collector(envs, lean, 4, seed=1, **keywords))
+        collectors[-1].collect()
+    refused, other = collectors
+    for arguments, error in [
+        ({"seed": "a"}, (TypeError, ValueError)),
+        ({"seed": -1}, (gym.error.Error, ValueError)),
+        ({"options": {"reset_masks": np.ones(4, bool)}}, ValueError),
+    ]:
+        with pytest.raises(error):
+            refused.reset(**arguments)
+    for _ in range(3):
+        assert_same(refused.collect(), other.collect())
+    for collector in collectors:
+        collector.close()
+        collector.envs.close()
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 4)
+    collector = cartwheel.Collector(envs, lean, 4)
+    collector.collect()
+    with pytest.raises(ValueError, match="no option 'lows'"):
+        collector.reset(options={"lows": 1})
+    assert not collector.collect().is_first[0].all()
+    envs.close()
 
 
 @pytest.mark.parametrize("kind", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])

@@ -184,13 +184,18 @@ def test_a_row_that_refuses_its_state_puts_all_rows_back(executor):
     state = envs.state_dict()
     envs.reset(seed=2)
     envs.next_reset(seed=7, env_index=[1])
-    before = envs.state_dict()
+    arrays = envs.rollout(3)
+    envs.step(np.zeros(3, int))
+    after = envs.state_dict()
     envs.set_attr("touchy", [False, True, False])
     with pytest.raises(ValueError, match="this state is refused"):
         envs.load_state_dict(state)
-    assert envs.state_dict() == before
+    assert envs.state_dict() == after
+    np.testing.assert_array_equal(arrays.observations[2], envs.step(np.zeros(3, int))[0])
     envs.load_state_dict(state)
     assert envs.state_dict() == state
+    envs.step(np.zeros(3, int))
+    assert not arrays.observations[3].any(), "the rollout has ended"
     envs.close()
     fresh = executor([partial(walk, TouchyWalkEnv)] * 3)
     fresh.set_attr("touchy", [False, True, False])

@@ -10,6 +10,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import FrameStackObservation, TimeAwareObservation
 from gymnasium.wrappers.vector import RescaleObservation as GymnasiumRescaling
 
+from cartwheel import envpool
 from cartwheel import wrappers as W
 from cartwheel.wrappers.base import VectorWrapper
 from tests.support.cases import Case
@@ -26,6 +27,19 @@ def wrapped_walk():
     return FrameStackObservation(TimeAwareObservation(gym.make("CartPole-v1", 9)), 2)
 
 
+class Pool:
+    """Makes pools of ``cartwheel.envpool`` as executors make vector environments."""
+
+    def __call__(self, cases, *, autoreset_mode):
+        (case,) = set(cases)
+        return envpool.make(
+            case.env_id, num_envs=len(cases), autoreset_mode=autoreset_mode, **case.keywords
+        )
+
+    def __str__(self):
+        return "EnvPool"
+
+
 #: Environments with their keywords, and the executors that continue them.
 KINDS = {
     "Python": (walk, {}, (INLINE, THREAD, TWO)),
@@ -33,6 +47,7 @@ KINDS = {
     "gym.make": (wrapped_walk, {"states": "pickle"}, (INLINE, TWO)),
     "classic": (Case("CartPole-v1", {"max_episode_steps": 9}), {}, (NATIVE,)),
     "MuJoCo": (Case("InvertedPendulum-v5", {"max_episode_steps": 9}), {}, (NATIVE,)),
+    "EnvPool": (Case("CartPole-v1", {"max_episode_steps": 9}), {}, (Pool(),)),
 }
 
 

@@ -77,6 +77,11 @@ def mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
     return None
 
 
+def masked_envs(envs: Any) -> Any:
+    """Returns what may show masks of actions: in wrappers of Gymnasium the environments inside."""
+    return envs if hasattr(envs, MASKS) else envs.unwrapped
+
+
 def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> dict[str, Any]:
     """Returns the keyword with the masks of actions of rows, for a policy with this parameter.
 
@@ -90,7 +95,7 @@ def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> 
     """
     if parameter is None:
         return {}
-    envs = envs if hasattr(envs, MASKS) else envs.unwrapped  # within wrappers of Gymnasium
+    envs = masked_envs(envs)
     if not getattr(envs, "has_action_masks", False) and parameter.default is not parameter.empty:
         return {}
     if not hasattr(envs, MASKS):

@@ -11,12 +11,12 @@ import time
 import weakref
 from multiprocessing.util import Finalize
 from pathlib import Path
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from queue import Queue, SimpleQueue
+    from queue import Queue
 
 T = TypeVar("T")
 
@@ -78,6 +78,36 @@ def take(queue: Queue[T] | SimpleQueue[T], seconds: float | None = None) -> T:
         with contextlib.suppress(Empty):
             return queue.get(timeout=left)
     raise Empty
+
+
+class News:
+    """Wakes threads that wait for one which changes what a lock guards.
+
+    For those who wait where Ctrl-C may come: after one in a condition, or in its ``with``, the lock
+    could stay held without an owner.
+    """
+
+    def __init__(self) -> None:
+        self._told: SimpleQueue[None] = SimpleQueue()
+        self._waiting = 0
+
+    def expect(self) -> None:
+        """This thread is going to wait; it has the lock, and leaves it before it does."""
+        self._waiting += 1
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Waits to be told.
+
+        Raises:
+            queue.Empty: Nobody did in time.
+        """
+        take(self._told, seconds)
+
+    def tell(self) -> None:
+        """Wakes all who expect it; the caller has the lock."""
+        for _ in range(self._waiting):
+            self._told.put(None)
+        self._waiting = 0
 
 
 def process_lock(if_held: Callable[[], object] = lambda: None) -> Any:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
+    from cartwheel.vector.pool_owner import PoolOwner
     from cartwheel.vector.stats import Stats
 
 
@@ -91,7 +92,7 @@ class EnvPool(ClosesAfterWith):
         #: Whether batches of the core already have EnvPool's form.
         self._has_form = not (self._players or self._convert or self._info_dtypes)
         self.spec: Any = EnvSpec(task, config, form.space, action)
-        self._rows = np.arange(self.num_envs)
+        self._ids = np.arange(self.num_envs)
         #: The native pool, which also counts the steps of episodes and makes EnvPool's infos.
         self._pool = self._envs._pool
         self._pool.count_episodes(self.autoreset_mode.value)
@@ -116,10 +117,15 @@ class EnvPool(ClosesAfterWith):
     @property
     def all_env_ids(self) -> NDArray[np.int32]:
         """``0`` to ``num_envs - 1``, ``int32``."""
-        return self._rows.astype(np.int32)
+        return self._ids.astype(np.int32)
 
     def __len__(self) -> int:
         return self.num_envs
+
+    @property
+    def _pool_owner(self) -> PoolOwner:
+        """The vector environment whose pool counts the steps and resets of all callers."""
+        return self._envs
 
     # Sending
 
@@ -190,7 +196,7 @@ class EnvPool(ClosesAfterWith):
 
     def _send_checked(self, action: Any, env_id: Any) -> None:
         action, env_id, owners = self._read(action, env_id)
-        ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
+        ids = self._ids if env_id is None else as_env_ids(env_id, self.num_envs)
         self._pool.check("send", idle=False)
         without = self._pool.without_episode()
         fresh = np.isin(ids, without) if without else np.zeros(len(ids), np.bool_)
@@ -265,7 +271,7 @@ class EnvPool(ClosesAfterWith):
     def _begin_reset(
         self, calling: str, env_id: Any, seed: Any, options: dict[str, Any] | None
     ) -> None:
-        ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
+        ids = self._ids if env_id is None else as_env_ids(env_id, self.num_envs)
         check_dictionary("options", options)
         if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
@@ -281,7 +287,7 @@ class EnvPool(ClosesAfterWith):
             options = {**options, "env_index": ids}
             self._envs._send_resets(calling, seed, options, alone=alone)
         except gym.error.AlreadyPendingCallError:
-            self._refuse_busy(calling, self._rows if alone else ids)
+            self._refuse_busy(calling, self._ids if alone else ids)
             raise
         self._forget_seeds(ids)
 
@@ -347,7 +353,10 @@ class EnvPool(ClosesAfterWith):
                 raise ValueError("name the environments by `env_id` or by a `reset_mask`, not both")
             return self._reset_masked(seed, options)
         self._begin_reset("reset", env_id, seed, options)
-        return self._receive(None)
+        batch = self._receive(None)
+        if len(batch.infos["env_id"]) == self.num_envs:
+            self._envs._reset_at = self._pool.begun()
+        return batch
 
     def _reset_masked(self, seed: Any, options: dict[str, Any]) -> Batch:
         """Resets the environments of a mask and returns all environments, as Gymnasium does."""
@@ -359,7 +368,7 @@ class EnvPool(ClosesAfterWith):
         try:
             self._envs.reset_async(seed=seeds, options=options)
         except gym.error.AlreadyPendingCallError:
-            self._refuse_busy("reset", self._rows)
+            self._refuse_busy("reset", self._ids)
             raise
         ids = mask.nonzero()[0]
         self._forget_seeds(ids)
@@ -433,6 +442,14 @@ class EnvPool(ClosesAfterWith):
         self._seeds = list(seeds)
         return observations if self._convert is None else self._convert(observations)
 
+    # What the states of wrappers have of the rows, as of ``SavedRows``
+
+    def _rows(self, *, envs: bool) -> dict[str, Any] | None:
+        return self.state_dict() if envs else None
+
+    def _load_rows(self, state: dict[str, Any]) -> Any:
+        return None if state["envs"] is None else self.load_state_dict(state["envs"])
+
     def _episodes(self) -> tuple[list[int], list[bool], list[bool]]:
         episodes = self._pool.episodes()
         assert episodes is not None, "counted from the beginning"
@@ -461,7 +478,7 @@ class EnvPool(ClosesAfterWith):
                 "there is nothing to render: the pool was made without a render mode; "
                 "render_mode='rgb_array' gives frames"
             )
-        ids = self._rows if env_ids is None else as_env_ids(env_ids, self.num_envs)
+        ids = self._ids if env_ids is None else as_env_ids(env_ids, self.num_envs)
         check_distinct(ids)
         frames = self._envs.render(ids)
         if self.render_mode == "human":

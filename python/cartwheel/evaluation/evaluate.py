@@ -135,11 +135,11 @@ def evaluate(
     waits for what is in flight even then, and ``envs.recv_order`` stays ``"done"``.
 
     Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
-    stepped as a whole: rows that have finished repeat their last action, and their results are not
-    counted. (Wrappers of ``cartwheel.wrappers`` can step some rows.) The
-    ``metadata`` of such an environment must name the autoreset mode; in ``DISABLED`` its ``reset``
-    must support the option ``"reset_mask"``. In ``NEXT_STEP`` rows that reset are not shown to the
-    policy.
+    stepped as a whole: rows that have finished repeat their last action, or with masks of actions
+    take one that is allowed, and their results are not counted. (Wrappers of
+    ``cartwheel.wrappers`` can step some rows.) The ``metadata`` of such an environment must name
+    the autoreset mode; in ``DISABLED`` its ``reset`` must support the option ``"reset_mask"``. In
+    ``NEXT_STEP`` rows that reset are not shown to the policy.
 
     Several agents. Of a :class:`~cartwheel.ParallelVectorEnv` the episodes are those of its
     environments, and the result is an :class:`AgentsEvaluation`: the returns of each agent, of

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import check_sends_rows, mode_of
+from cartwheel.vector.action_masks import with_allowed
 from cartwheel.vector.infos import check_infos
 from cartwheel.vector.sent_rows import drop_in_flight
 
@@ -157,7 +158,8 @@ class RowStepping(PlayingRows):
 class BatchStepping:
     """For other vector environments, which only step all rows at once.
 
-    Rows that have finished continue with their last action; their results are ignored.
+    Rows that have finished continue with their last action, or where environments show masks of
+    actions with one that is allowed; their results are ignored.
     """
 
     def __init__(
@@ -190,8 +192,8 @@ class BatchStepping:
         return Step(rows, rewards[rows], terminations[rows], truncations[rows], infos, rows)
 
     def _step(self, actions: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-        self._actions = actions
-        self._batch, rewards, terminations, truncations, infos = self._envs.step(actions)
+        self._actions = with_allowed(self._envs, actions, np.flatnonzero(self._finished))
+        self._batch, rewards, terminations, truncations, infos = self._envs.step(self._actions)
         self._over = np.logical_or(terminations, truncations)
         return rewards, terminations, truncations, infos
 

@@ -225,14 +225,6 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
     # What the states of wrappers have of the rows, as of ``SavedRows``
 
-    def _description(self) -> dict[str, Any]:
-        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
-
-    def _check_description(self, state: dict[str, Any]) -> None:
-        if state["envs"] is not None:
-            for name, present in self._description().items():
-                check_equal(name, state[name], present)
-
     def _rows(self, *, envs: bool) -> dict[str, Any] | None:
         return self.envs.state_dict() if envs else None
 

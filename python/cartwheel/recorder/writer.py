@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import queue
 import threading
 import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cartwheel._internal.process import name_this_thread, slices, take
+from cartwheel._internal.process import News, name_this_thread, slices
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import ManiSkillFiles, MinariFiles, as_dataset_id
 from cartwheel.recorder.metadata import compiled_model, env_info
@@ -50,11 +49,8 @@ class Writer:
         #: frames of the last one, and so the environments.
         self._fault: Fault | None = None
         self._lock = threading.RLock()  # a handler of a signal may close
-        #: Wakes the thread; the others wait for `_news`. After a Ctrl-C in a condition, or in its
-        #: `with`, the lock could stay held without an owner.
-        self._changed = threading.Condition(self._lock)
-        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._waiting = 0
+        #: Wakes the thread, which wakes the others.
+        self._changed, self._news = threading.Condition(self._lock), News()
         # Ends with the program even if `close` is never called; the recorder's finalizer calls it.
         self._thread = threading.Thread(target=self._run, name="cartwheel-recorder", daemon=True)
         self._thread.start()
@@ -112,14 +108,8 @@ class Writer:
             with self._lock:
                 if is_over():
                     return
-                self._waiting += 1
-            take(self._news)
-
-    def _tell(self) -> None:
-        """Wakes those who wait for the thread; the caller has the lock."""
-        for _ in range(self._waiting):
-            self._news.put(None)
-        self._waiting = 0
+                self._news.expect()
+            self._news.wait()
 
     def _has_failed(self) -> bool:
         return self._fault is not None
@@ -139,7 +129,7 @@ class Writer:
                 if hurry:
                     self._wants_flush = False
                 self._busy = True
-                self._tell()  # a task less waits
+                self._news.tell()  # a task less waits
             try:
                 if task is not None and task() and due is None:
                     due = time.monotonic() + FLUSH_S
@@ -154,7 +144,7 @@ class Writer:
                 self._bytes -= nbytes
                 self._busy = False
                 self._has_ended = is_last
-                self._tell()
+                self._news.tell()
             if is_last:
                 return
 

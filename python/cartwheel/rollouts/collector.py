@@ -10,9 +10,6 @@ import copy
 import threading
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.vector.utils import batch_space
-
-from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.process import Finalizer
@@ -21,7 +18,9 @@ from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel.rollouts.collecting.arguments import (
     check_agents,
     check_background,
+    check_spaces,
     checked_mode,
+    checked_steps,
     conversion_to,
     quota,
 )
@@ -30,7 +29,6 @@ from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor, Stopped
 from cartwheel.rollouts.collecting.saved import SavedCollector
 from cartwheel.rollouts.collecting.session import Session
-from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
 from cartwheel.wrappers.conversion import without_conversion
 
@@ -263,23 +261,19 @@ class Collector(SavedCollector, ClosesAfterWith):
         )
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = quota(envs.num_envs, until, num_episodes)
-        check_agents(envs, by_episodes=self.episodes_per_env is not None)
+        by_episodes = self.episodes_per_env is not None
+        check_agents(envs, by_episodes=by_episodes)
         check_chooses_no_rows(options)
-        steps = self._checked_steps(num_steps)
-        for space, name in (
-            (envs.single_observation_space, "observations"),
-            (envs.single_action_space, "actions"),
-        ):
-            nested.empty(batch_space(space, envs.num_envs), 1, name)
+        steps = checked_steps(num_steps, by_episodes=by_episodes)
+        check_spaces(envs)
         plan = Plan(order, groups, min_rows, max_rows, deadline, run_ahead, columns, standby)
         self._plan = plan
-        plan.check(envs, self.autoreset_mode, counts_episodes=self.episodes_per_env is not None)
+        plan.check(envs, self.autoreset_mode, counts_episodes=by_episodes)
         queue = as_integer("queue", queue, 1)
         check_progress(progress)
         self._progress = progress
         if as_bool("background", background):
             check_background(envs)
-        self._order = order
         calls = Calls(envs)
         where = envs, self.autoreset_mode, self._actor, calls, steps, self.episodes_per_env
         source, spares = plan.source(*where)
@@ -300,8 +294,8 @@ class Collector(SavedCollector, ClosesAfterWith):
             parts.append(f"num_steps={self.num_steps}")
         if self.episodes_per_env is not None:
             parts.append(f"num_episodes={self.episodes_per_env.sum()}")
-        if self._order != "lockstep":
-            parts.append(f"order={self._order!r}")
+        if self._plan.order != "lockstep":
+            parts.append(f"order={self._plan.order!r}")
         if self._background is not None:
             parts.append("background=True")
         return f"Collector({', '.join(parts)})"
@@ -338,22 +332,15 @@ class Collector(SavedCollector, ClosesAfterWith):
 
     @num_steps.setter
     def num_steps(self, num_steps: int | None) -> None:
-        steps = self._checked_steps(num_steps)
+        steps = checked_steps(num_steps, by_episodes=self.episodes_per_env is not None)
         source = self._session.source
         running = self._background is not None and self._background.is_running
-        if self._order != "lockstep" and (running or not source.is_between_rollouts):
+        if self._plan.order != "lockstep" and (running or not source.is_between_rollouts):
             raise RuntimeError(
                 f"`num_steps` cannot change from {source.num_steps} to {steps}: rows have begun "
                 "their next steps. It can after `reset`, and between rollouts with run_ahead=0."
             )
         source.num_steps = steps
-
-    def _checked_steps(self, num_steps: int | None) -> int | None:
-        if num_steps is None and self.episodes_per_env is None:
-            raise ValueError(
-                "a rollout needs a length: give `num_steps`, `until='all_done'` or `num_episodes`."
-            )
-        return None if num_steps is None else as_integer("num_steps", num_steps, 1, MAX_STEPS)
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -379,17 +366,20 @@ class Collector(SavedCollector, ClosesAfterWith):
 
         Raises:
             TypeError: The infos are not a dictionary.
-            ValueError: ``options`` choose rows; nothing has changed.
+            ValueError: ``options`` choose rows. Nothing has changed then, nor where cartwheel's
+                environments refuse the seed or the options.
             RuntimeError: The collector is closed, or another thread is in one of its calls.
             Exception: The environments raised it.
         """
         check_chooses_no_rows(options)
         with self._entered("reset"):
-            if self._background is not None:
-                self._background.stop()
-                self._background.drop()
             if self._conversion is not None:
                 options = self._conversion._options_as_arrays(options)
+            if self._background is not None:
+                self._background.stop()
+            self._session.check_reset(seed, options)
+            if self._background is not None:
+                self._background.drop()
             observations, infos = self._session.reset(seed, options)
             observations = copy.deepcopy(observations)
             if self._conversion is not None:

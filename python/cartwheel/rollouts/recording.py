@@ -14,6 +14,7 @@ from cartwheel._internal import nested
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.buffers import Carry, Finals, Segment, join, join_mirrors
 from cartwheel.rollouts.rollout import Rollout
+from cartwheel.vector.action_masks import with_allowed
 from cartwheel.vector.infos import failed_steps
 from cartwheel.vector.pool_owner import pool_of
 
@@ -144,6 +145,8 @@ class Recording:
             self.is_lost = True
             if calls.others() if segment.copies else recorded() != segment.steps:
                 raise interrupted(self.done)
+            if self._ignored is not None:  # these rows go on in the environments
+                actions = with_allowed(self.envs, actions, np.flatnonzero(self._ignored))
             began = time.perf_counter()
             try:
                 step = self.envs.step(actions)

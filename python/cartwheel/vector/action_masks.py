@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
 
+from cartwheel._internal import nested
+from cartwheel._internal.policy import masked_envs
 from cartwheel._internal.spaces import Description, single_parts
 from cartwheel._internal.suggestions import shown
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
@@ -100,6 +102,28 @@ def _leaf(described: Description, key: str, length: int) -> int | None:
             return before if is_mask else None
         before += sum(each[0] != "opaque" for each in single_parts(part))
     return None
+
+
+def with_allowed(envs: Any, actions: Any, rows: NDArray[np.intp]) -> Any:
+    """Returns actions of which those of ``rows`` are the first ones that the environments allow.
+
+    Their results are dropped, but an environment may raise where an action is not allowed. Where
+    vector environments show no masks of such actions, all stay as they are.
+    """
+    masked, space = masked_envs(envs), envs.single_action_space
+    if not len(rows) or not getattr(masked, "has_action_masks", False):
+        return actions
+    masks = masked.action_masks(rows)
+    if masks.shape[1] != num_actions(space):  # a wrapper makes them of others
+        return actions
+    if isinstance(space, Discrete):
+        counts = np.array([space.n])
+    else:
+        counts = getattr(space, "nvec", np.full(space.shape or (), 2)).ravel()
+    parts = np.split(masks, np.cumsum(counts)[:-1], axis=1)
+    first = np.stack([part.argmax(axis=1) for part in parts], axis=1)
+    first = first.reshape(len(rows), *(space.shape or ())) + getattr(space, "start", 0)
+    return nested.put(space, actions, rows, first.astype(space.dtype))
 
 
 def check_kept_masks(kept: Any, num_envs: int, actions: Space[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.vector.pool_owner import pool_of
+from cartwheel.vector.pool_owner import owner_of, pool_of
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -44,8 +44,7 @@ class Calls:
         """Whether all rows are known to begin an episode: the last call was a reset of them."""
         if self._pool is None:
             return self._number() == _RESETS.get(self._envs, 0)
-        owner: Any = getattr(self._envs, "_pool_owner", self._envs)
-        return bool(self._number() == owner._reset_at)
+        return bool(self._number() == owner_of(self._envs)._reset_at)
 
     def note(self, *, is_reset: bool = False) -> None:
         """Records a call of the caller's own; ``is_reset``: it has reset all rows."""

@@ -127,6 +127,15 @@ class Resets(PoolOwner[ObsType, ActType]):
         check_options(options, self.num_envs)
         if self._in_parts(options):
             return None
+        packed = self._packed_reset(seed, options)
+        self._pool.discard_abandoned(self._callbacks.timeout, calling)
+        self._pool.check(calling, idle=True)
+        return packed
+
+    def _packed_reset(
+        self, seed: Any, options: ResetOptions
+    ) -> tuple[list[Any], NDArray[np.bool_] | None]:
+        """Returns the messages of a reset that returns all rows, and the mask of its rows."""
         mask: NDArray[np.bool_] | None
         if names_rows(options):
             seeds, mask = as_reset_of_all(seed, options, self.num_envs)
@@ -135,8 +144,6 @@ class Resets(PoolOwner[ObsType, ActType]):
             mask = as_reset_mask(options, self.num_envs)
         if mask is None and self._begins_whole:
             mask = np.ones(self.num_envs, np.bool_)  # a reset of some rows does not stagger them
-        self._pool.discard_abandoned(self._callbacks.timeout, calling)
-        self._pool.check(calling, idle=True)
         return self._callbacks.pack_reset(seeds, mask, without_rows(options)), mask
 
     def next_reset(
@@ -281,9 +288,10 @@ class Resets(PoolOwner[ObsType, ActType]):
         rows = as_reset_rows(options, self.num_envs)
         full = not row_options_in(options) and not self._begins_whole
         seeds = as_seeds(seed, rows, self.num_envs)
+        messages = self._callbacks.pack_row_resets(rows, seeds, without_rows(options))
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_abandoned(self._callbacks.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        return rows, self._callbacks.pack_row_resets(rows, seeds, without_rows(options)), full
+        return rows, messages, full

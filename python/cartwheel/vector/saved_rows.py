@@ -12,11 +12,12 @@ from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.resets import Resets
 from cartwheel.vector.state_dict import (
     as_entries,
-    check_equal,
+    check_described,
     check_header,
     check_keys,
     check_list,
     check_wrappers,
+    described,
     from_entries,
     new_state,
 )
@@ -135,9 +136,7 @@ class SavedRows(Resets[ObsType, ActType]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("state_dict", idle=True)
-        return new_state(
-            "vector_env", **self._description(), wrappers=[], envs=self._rows(envs=envs)
-        )
+        return new_state("vector_env", **described(self), wrappers=[], envs=self._rows(envs=envs))
 
     def load_state_dict(self, state: dict[str, Any]) -> ObsType | None:
         """Continues from a state of :meth:`state_dict`.
@@ -145,7 +144,7 @@ class SavedRows(Resets[ObsType, ActType]):
         The next calls return what they would have returned there, bit for bit. The executor, the
         number of workers and the sizes of queues may differ; the number of environments, the
         environments and the autoreset mode may not. If any part of the state is refused, nothing
-        changes. A :meth:`rollout` ends.
+        changes. A :meth:`rollout` ends; one without a step also where a row refuses its state.
 
         Args:
             state: The state. It has pickles: do not load states that you do not trust.
@@ -161,21 +160,10 @@ class SavedRows(Resets[ObsType, ActType]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("load_state_dict", idle=True)
-        check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
+        check_header(state, "vector_env", (*described(self), "wrappers", "envs"))
         check_wrappers(state["wrappers"], [])
-        self._check_description(state)
+        check_described(state, self)
         return self._load_rows(state)
-
-    def _description(self) -> dict[str, Any]:
-        """Returns what must be equal where a state is loaded."""
-        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
-
-    def _check_description(self, state: dict[str, Any]) -> None:
-        """Raises ``ValueError`` if the rows of a state are those of other environments."""
-        if state["envs"] is None:
-            return
-        for name, present in self._description().items():
-            check_equal(name, state[name], present)
 
     def _rows(self, *, envs: bool) -> dict[str, Any] | None:
         """Returns the part of a state that has the rows."""
@@ -203,9 +191,10 @@ class SavedRows(Resets[ObsType, ActType]):
         calling, everything = "load_state_dict", range(self.num_envs)
         before, models = self._pending_next_resets(calling), self._models(calling, everything)
         self._keep_next_resets(coming)  # refuses them before anything changes
+        if not self._pool.recorded_steps():  # no row could be sent
+            self._pool.stop_recording()
         try:
             self._set_models(calling, everything, rows["models"])
-            self._pool.stop_recording()
             space = self.single_observation_space
             observations: ObsType = loaded(
                 self._pool, self._callbacks, rows["states"], space, calling
@@ -216,6 +205,7 @@ class SavedRows(Resets[ObsType, ActType]):
                 self._set_models(calling, everything, models)
                 self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
             raise
+        self._pool.stop_recording()
         self._keep_next_resets(coming)  # loading discards them
         self._pool.keep_action_masks(masks)
         return observations

@@ -63,6 +63,22 @@ def check_header(state: Any, kind: str, entries: Collection[str]) -> None:
     check_keys("state", state, {"format", "version", "kind", *entries})
 
 
+def described(envs: Any) -> dict[str, Any]:
+    """Returns what must be equal where the rows of a vector environment are loaded."""
+    return {"num_envs": envs.num_envs, "autoreset_mode": envs.autoreset_mode.name.lower()}
+
+
+def check_described(state: dict[str, Any], envs: Any) -> None:
+    """Checks that the rows of a state, if it has any, are those of such a vector environment.
+
+    Raises:
+        ValueError: They are those of another one.
+    """
+    if state["envs"] is not None:
+        for name, present in described(envs).items():
+            check_equal(name, state[name], present)
+
+
 def check_keys(path: str, given: Any, keys: Collection[str]) -> None:
     """Checks that a part of a state is a dictionary with these keys.
 

@@ -42,13 +42,13 @@ def check_state(state: Any) -> None:
         raise TypeError(f"a state must be bytes from `get_state`, got {type(state)}")
     if len(state) < _HEAD.size or not state.startswith(_MAGIC):
         raise ValueError("this is not a state of a Python environment")
-    _, version, failed, digest = _HEAD.unpack_from(state)
+    _, version, failed, own = _HEAD.unpack_from(state)
     if version != _VERSION:
         raise ValueError(
             f"the state has version {version}; this cartwheel reads {_VERSION}: load it with the "
             "cartwheel that saved it"
         )
-    if digest != _digest(state[_HEAD.size :]):
+    if own != digest(state[_HEAD.size :]):
         raise ValueError(f"the state of {len(state)} bytes was cut or changed")
     if failed:
         raise ValueError("the state is of an environment that failed")
@@ -94,7 +94,7 @@ def saved(
             "Step or reset it first."
         )
     if failed := place[:1] == bytes([FAILED_PHASE]):  # it cannot go on, so there is nothing to save
-        return _HEAD.pack(_MAGIC, _VERSION, failed, _digest(b""))
+        return _HEAD.pack(_MAGIC, _VERSION, failed, digest(b""))
     chain = Chain(env)
     saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]
     body: dict[str, Any] = {
@@ -114,7 +114,7 @@ def saved(
         else:
             body["env"] = saves()
     packed = pickled(body)
-    return _HEAD.pack(_MAGIC, _VERSION, failed, _digest(packed)) + packed
+    return _HEAD.pack(_MAGIC, _VERSION, failed, digest(packed)) + packed
 
 
 def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
@@ -162,7 +162,8 @@ def _check_cached(env: Any, row: int) -> None:
             )
 
 
-def _digest(body: bytes) -> bytes:
+def digest(body: bytes) -> bytes:
+    """Returns the BLAKE2b digest of the bytes of a state, which finds cut or changed ones."""
     return hashlib.blake2b(body, digest_size=16).digest()
 
 

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from cartwheel.vector.pool_owner import pool_of
-from cartwheel.vector.state_dict import check_header, check_wrappers, new_state
+from cartwheel.vector.state_dict import (
+    check_described,
+    check_header,
+    check_wrappers,
+    described,
+    new_state,
+)
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
 
@@ -30,7 +36,7 @@ class Stack:
         """
         self.wrappers: list[Any] = []
         inner = outermost
-        while not hasattr(type(inner), "_load_rows"):  # rows of agents have it, too
+        while not hasattr(type(inner), "_load_rows"):  # rows of agents and EnvPool's pools, too
             if not isinstance(vars(inner).get("_source"), Source):
                 raise TypeError(
                     f"`{calling}` needs vector environments and wrappers of cartwheel: "
@@ -67,7 +73,7 @@ class Stack:
             kept = rows if with_envs else None
             wrappers.append({"class": _name(wrapper), "state": own, "rows": kept})
         envs = self.envs._rows(envs=with_envs)
-        return new_state("vector_env", **self.envs._description(), wrappers=wrappers, envs=envs)
+        return new_state("vector_env", **described(self.envs), wrappers=wrappers, envs=envs)
 
     def load(self, state: Any) -> Any:
         """Loads a state, all of it or nothing; returns what the rows last showed.
@@ -77,9 +83,9 @@ class Stack:
             ValueError: The state is of another version, or of other wrappers or environments.
             Exception: A wrapper or an environment raised it.
         """
-        check_header(state, "vector_env", (*self.envs._description(), "wrappers", "envs"))
+        check_header(state, "vector_env", (*described(self.envs), "wrappers", "envs"))
         check_wrappers(state["wrappers"], [_name(wrapper) for wrapper in self.wrappers])
-        self.envs._check_description(state)  # before what has the shape of all rows
+        check_described(state, self.envs)  # before what has the shape of all rows
         is_whole = state["envs"] is not None
         coming = [
             self._checked(wrapper, entry, f"state['wrappers'][{at}]", is_whole=is_whole)

@@ -6,6 +6,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete, MultiDiscrete
 
 import cartwheel
 from tests.support.masked import MaskedEnv, expected
@@ -64,6 +65,33 @@ def test_whole_episodes_are_collected_with_masks():
         masks = rollout.extras["action_masks"]
         wanted = expected(rollout.observations[:-1]).reshape(masks.shape)
         np.testing.assert_array_equal(masks[rollout.valid], wanted[rollout.valid])
+
+
+class StrictEnv(MaskedEnv):
+    """Refuses actions that its mask does not allow."""
+
+    def step(self, action):
+        taken = gym.spaces.utils.flatten(self.action_space, action).astype(bool)
+        assert expected([self.count])[0][taken].all(), (self.count, action)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+@pytest.mark.parametrize("space", [Discrete(4, start=3), MultiDiscrete([2, 2])], ids=str)
+def test_rows_that_rest_while_their_environments_go_on_take_allowed_actions(mode, space):
+    make = partial(StrictEnv, action_space=space)
+    envs = cartwheel.VectorEnv([make] * 4, executor="inline", autoreset_mode=mode)
+
+    def policy(observations, action_masks):
+        masks = action_masks.reshape(len(observations), *space.shape, -1)
+        return masks.argmax(axis=-1) + getattr(space, "start", 0)
+
+    with closing(envs):
+        whole = cartwheel.Collector(envs, policy, num_episodes=9, seed=1).collect()
+        assert whole.terminated.any(axis=0).all()
+        around = gym.wrappers.vector.RecordEpisodeStatistics(envs)  # steps all rows
+        evaluation = cartwheel.evaluate(around, policy, episodes_per_env=3, seed=1)
+        assert evaluation.terminated.all()
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])

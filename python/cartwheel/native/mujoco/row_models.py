@@ -11,10 +11,11 @@ A row in whose model nothing was set has the state of the engine alone.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import struct
 from typing import Any
+
+from cartwheel.workers.row_state import digest
 
 _MAGIC = b"cartwmj\n"
 _HEAD = struct.Struct("<8sI16s")
@@ -25,7 +26,7 @@ def with_changes(state: bytes, changes: dict[str, Any]) -> bytes:
     if not changes:
         return state
     body = pickle.dumps(changes, protocol=pickle.HIGHEST_PROTOCOL)
-    return _HEAD.pack(_MAGIC, len(body), _digest(body)) + body + state
+    return _HEAD.pack(_MAGIC, len(body), digest(body)) + body + state
 
 
 def split_changes(state: bytes) -> tuple[bytes, dict[str, Any]]:
@@ -38,13 +39,9 @@ def split_changes(state: bytes) -> tuple[bytes, dict[str, Any]]:
         return state, {}
     end = _HEAD.size
     if len(state) >= end:
-        _, length, digest = _HEAD.unpack_from(state)
+        _, length, own = _HEAD.unpack_from(state)
         body = state[end : end + length]
-        if len(body) == length and _digest(body) == digest:
+        if len(body) == length and digest(body) == own:
             changes: dict[str, Any] = pickle.loads(body)
             return state[end + length :], changes
     raise ValueError(f"the state of {len(state)} bytes was cut or changed")
-
-
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).digest()

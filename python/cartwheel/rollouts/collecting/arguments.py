@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 
 from cartwheel._device.sending import device_of
+from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, mode_of
 from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
+from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 
 if TYPE_CHECKING:
@@ -77,6 +80,28 @@ def checked_mode(envs: Any) -> AutoresetMode:
             "make `envs` without it. With order='free' the policy gets the rows that are done."
         )
     return mode
+
+
+def check_spaces(envs: VectorEnv[Any, Any, Any]) -> None:
+    """Refuses spaces that have parts which are not arrays of fixed shape, by a ``TypeError``."""
+    for space, name in (
+        (envs.single_observation_space, "observations"),
+        (envs.single_action_space, "actions"),
+    ):
+        nested.empty(batch_space(space, envs.num_envs), 1, name)
+
+
+def checked_steps(num_steps: Any, *, by_episodes: bool) -> int | None:
+    """Returns the steps of a rollout, or their upper bound.
+
+    Raises:
+        ValueError: They are out of range, or there are none, and rollouts do not end by episodes.
+    """
+    if num_steps is None and not by_episodes:
+        raise ValueError(
+            "a rollout needs a length: give `num_steps`, `until='all_done'` or `num_episodes`."
+        )
+    return None if num_steps is None else as_integer("num_steps", num_steps, 1, MAX_STEPS)
 
 
 def quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.process import name_this_thread, take, uninterrupted
+from cartwheel._internal.process import News, name_this_thread, uninterrupted
 from cartwheel.errors import ForkedProcessError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 
@@ -43,11 +43,8 @@ class Background:
         self._rollouts: collections.deque[Rollout] = collections.deque()
         self._error: BaseException | None = None
         self._lock = threading.Lock()
-        #: Wakes the thread; the other side waits for `_news`. After a Ctrl-C in a condition, or in
-        #: its `with`, the lock could stay held without an owner.
-        self._changed = threading.Condition(self._lock)
-        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._waiting = 0
+        #: Wakes the thread, which wakes the other side.
+        self._changed, self._news = threading.Condition(self._lock), News()
         #: Whether a thread collects or waits for room, and which of them may. `Thread.join` and
         #: `Thread.is_alive` do not serve: after a Ctrl-C in `join` they say that it has ended.
         self._runs, self._turn = False, 0
@@ -87,8 +84,8 @@ class Background:
                         "`collect` waited for a rollout when the collector was closed."
                     )
                 self._start()  # also where an interrupted `stop` ends the thread after all
-                self._waiting += 1
-            take(self._news)
+                self._news.expect()
+            self._news.wait()
 
     def _take_error(self) -> BaseException:
         error, self._error = self._error, None
@@ -113,9 +110,9 @@ class Background:
                     self._actor.is_in_background = self._actor.is_stopping = False
                     thread, self._thread = self._thread, None
                     break
-                self._waiting += 1
+                self._news.expect()
             try:
-                take(self._news, max(deadline - time.monotonic(), 0.0))
+                self._news.wait(max(deadline - time.monotonic(), 0.0))
             except queue.Empty:
                 raise RuntimeError(
                     f"the collector's thread is still in a call of the policy or of the "
@@ -137,7 +134,7 @@ class Background:
         with self._lock:
             self._rollouts.clear()
             self._error = None  # it has frames of the thread, and they have this object
-            self._tell()
+            self._news.tell()
 
     def drop(self) -> None:
         """Forgets complete rollouts and an exception; the thread must have ended."""
@@ -163,12 +160,6 @@ class Background:
             with uninterrupted():  # otherwise it could wait forever to be noted as started
                 self._thread.start()
 
-    def _tell(self) -> None:
-        """Wakes the thread that waits for this one; the caller has the lock."""
-        for _ in range(self._waiting):
-            self._news.put(None)
-        self._waiting = 0
-
     def _run(self, turn: int) -> None:
         with self._lock:
             if self._runs or turn != self._turn:
@@ -180,7 +171,7 @@ class Background:
         finally:
             with self._lock:
                 self._runs = False
-                self._tell()
+                self._news.tell()
 
     def _collect_until_stopped(self) -> None:
         try:
@@ -188,7 +179,7 @@ class Background:
                 rollout = self._collect()
                 with self._lock:
                     self._rollouts.append(rollout)
-                    self._tell()
+                    self._news.tell()
                     del rollout
                     while len(self._rollouts) >= self._most and not self._actor.is_stopping:
                         self._changed.wait()

@@ -13,12 +13,14 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.progress import Progress
+from cartwheel._internal.reset_arguments import check_options
 from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.pipeline import Pipeline
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.vector.infos import check_infos
+from cartwheel.vector.pool_owner import owner_of
 from cartwheel.vector.state_dict import check_array, check_keys
 
 if TYPE_CHECKING:
@@ -86,6 +88,18 @@ class Session:
         self._clock: tuple[float, float | None] = (0.0, None)
         self._has_told = False
         self._on_device = on_device
+
+    def check_reset(self, seed: Any, options: ResetOptions) -> None:
+        """Raises what a reset refuses before it begins, as far as cartwheel's environments do."""
+        if self._standby is not None:
+            if seed is not None:
+                as_integer("seed", seed, 0)
+            seed = None  # each row gets one of its own
+        options = self._options if options is None else options
+        owner = owner_of(self.envs.unwrapped)
+        if owner is not None:
+            check_options(options, owner.num_envs)
+            owner._packed_reset(seed, options)
 
     def reset(self, seed: Any, options: ResetOptions) -> tuple[Any, dict[str, Any]]:
         """Resets every environment; the policy gets the returned observations next."""
