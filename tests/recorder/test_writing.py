@@ -1,5 +1,6 @@
 """Nothing is lost but by a kill, and then only the last quarter of a second; errors are told."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,23 @@ def test_a_full_disk_is_told_by_the_next_call_and_spares_the_file(tmp_path, form
     assert len(dataset.episodes) > 30
     assert len(dataset) == sum(whole(group) for group in read_h5(dataset.path).values())
     assert dataset.path.stat().st_size <= 1 << 20
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"format": "minari"}, {"save_trajectory": False, "save_video": True}]
+)
+def test_a_folder_that_was_removed_is_told_with_its_path_by_the_next_call(tmp_path, keywords):
+    folder = tmp_path / "recorded"
+    recorder = record(folder, painters(), **keywords)
+    recorder.reset()
+    walk(recorder, 4)
+    recorder.flush()
+    shutil.rmtree(folder)
+    walk(recorder, 4)
+    for call in (recorder.flush, recorder.reset, recorder.close):
+        with pytest.raises(FileNotFoundError, match=str(folder)):
+            call()
+    assert recorder.unwrapped.closed
 
 
 def test_a_program_that_does_not_close_ends_with_complete_files(tmp_path):

@@ -20,6 +20,7 @@ import cartwheel
 from cartwheel.wrappers import (
     AtariPreprocessing,
     AutoresetAdapter,
+    FrameStack,
     RecordEpisodeStatistics,
     RecordMetrics,
 )
@@ -300,6 +301,25 @@ def test_it_stacks_with_statistics_under_another_key():
                 )
         assert envs.episode_count == len(envs.finished()["return"]) > 3
         envs.close()
+
+
+@pytest.mark.parametrize("final_obs", ["object", "dense"])
+def test_the_last_step_counts_around_wrappers_that_take_final_observations(final_obs):
+    def finished(*wraps):
+        envs = INLINE([GoalEnv] * 3, autoreset_mode=S, final_obs=final_obs)
+        for wrap in wraps:
+            envs = wrap(envs)
+        envs.reset(seed=4)
+        for _ in range(12):
+            envs.step([1, 1, 1])
+        found = envs.finished()
+        envs.close()
+        return found
+
+    stack = partial(FrameStack, stack_size=2)
+    inside = finished(RecordMetrics, stack)
+    assert inside["success_at_end"].any()
+    assert_identical(finished(stack, RecordMetrics), inside, "episodes")
 
 
 @pytest.mark.parametrize("mode", MODES)

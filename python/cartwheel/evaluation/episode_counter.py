@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.evaluation.result import Evaluation
-from cartwheel.vector.infos import LOST, SUCCESS, check_infos, failed_rows, step_outcomes
+from cartwheel.vector.infos import (
+    LOST,
+    SUCCESS,
+    check_infos,
+    failed_rows,
+    final_infos,
+    step_outcomes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +75,8 @@ class EpisodeCounter:
         outcomes = None
         if step.infos:
             check_infos(step.infos)
-            outcomes = step_outcomes(step.infos, SUCCESS, over, step.places)
+            finals = final_infos(step.infos)
+            outcomes = step_outcomes(step.infos, finals, SUCCESS, over, step.places)
         if outcomes is not None:
             if self._once is None:
                 self._once = np.zeros(self._returns.shape, np.bool_)

@@ -126,9 +126,14 @@ class H5File:
             self._file.attrs[key] = value
 
     def flush(self) -> None:
-        """Makes written episodes readable for others, also if the program is killed."""
+        """Makes written episodes readable for others, also if the program is killed.
+
+        Raises:
+            FileNotFoundError: The file was removed.
+        """
         self._file.flush()
         self._staged.commit()
+        self._staged.check_exists()
         if self._file.id.get_mdc_size()[2] > CACHE_BYTES:
             self._file.close()
             self._staged.commit()

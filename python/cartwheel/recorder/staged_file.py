@@ -143,6 +143,16 @@ class StagedFile(io.RawIOBase):
                 error.errno = errno.ENOSPC
             raise
 
+    def check_exists(self) -> None:
+        """Checks that the file has a name, without which it is lost when it is closed.
+
+        Raises:
+            FileNotFoundError: It was removed.
+        """
+        if not os.fstat(self._descriptor).st_nlink:
+            told = "this recording was removed while episodes were written to it"
+            raise FileNotFoundError(errno.ENOENT, told, str(self._path))
+
     def commit(self) -> None:
         """Makes everything that was written part of the file."""
         staged, self._staged = self._staged, []

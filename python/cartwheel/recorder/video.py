@@ -413,10 +413,12 @@ class VideoFile:
     def _open(self, shape: tuple[int, ...]) -> None:
         name = encoder()
         self._shape = shape
+        self._part.touch()  # PyAV's errors do not name it
         self._container = load_library("av").open(str(self._part), "w", format="mp4")
         self._stream = self._container.add_stream(name, rate=self._rate, options=ENCODERS[name])
         self._stream.height, self._stream.width = (size + size % 2 for size in shape[:2])
         self._stream.pix_fmt = "yuv420p"
+        self._container.start_encoding()  # opens the file, not with some later frame
 
 
 def _remove(part: FilePath) -> None:

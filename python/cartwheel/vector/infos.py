@@ -159,20 +159,19 @@ def final_infos(infos: dict[str, Any]) -> dict[str, Any] | None:
     return finals if isinstance(finals, dict) and "_final_obs" in infos else None
 
 
-def has_outcomes(infos: dict[str, Any], keys: tuple[str, ...]) -> bool:
-    """Whether the infos of a step or a reset, or its final infos, have one of these keys."""
-    finals = final_infos(infos) or {}
-    return any(key in infos or key in finals for key in keys)
-
-
 def step_outcomes(
-    infos: dict[str, Any], keys: tuple[str, ...], over: NDArray[np.bool_], places: Any = None
+    infos: dict[str, Any],
+    finals: dict[str, Any] | None,
+    keys: tuple[str, ...],
+    over: NDArray[np.bool_],
+    places: Any = None,
 ) -> Outcomes | None:
     """Returns the outcomes in the infos of a step; in ``SAME_STEP`` those of the final infos.
 
     Args:
-        infos: The infos of the step. If they have :func:`final_infos`, the places that are over
-            have the infos of a reset.
+        infos: The infos of the step.
+        finals: Its :func:`final_infos`. If there are some, the places that are over have the infos
+            of a reset.
         keys: Keys in order of precedence.
         over: Which of the places are over, ``bool``.
         places: Places in the arrays of ``infos``, ascending; ``None`` for all.
@@ -183,7 +182,6 @@ def step_outcomes(
     Raises:
         TypeError: As for :func:`outcomes`.
     """
-    finals = final_infos(infos)
     if finals is None or not np.count_nonzero(over):
         return outcomes(infos, keys, places)
     ended = np.flatnonzero(over)

@@ -176,6 +176,16 @@ class Batch:
         """The environment of each place of the batch, ``int64`` ``[K]``."""
         return np.arange(len(self.kinds)) if self.env_index is None else self.env_index
 
+    @property
+    def final_infos(self) -> dict[str, Any] | None:
+        """The last infos of the episodes that ended in a step in ``SAME_STEP``, if there are some.
+
+        Without final observations, taken or not, ``final_info`` is an info of the environment's.
+        """
+        found = self.infos.get("final_info")
+        has_finals = self._finals is not None or not self.infos.keys().isdisjoint(self.final_names)
+        return found if has_finals and isinstance(found, dict) else None
+
     def finals(self, space: Space[Any]) -> Finals | None:
         """Takes the final observations of a step in ``SAME_STEP`` out of the infos.
 

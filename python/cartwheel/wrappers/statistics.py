@@ -15,7 +15,7 @@ from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers, reward_shape_of
 from cartwheel._internal.suggestions import checks_keywords
-from cartwheel.vector.infos import FAIL, SUCCESS, final_infos, has_outcomes, step_outcomes
+from cartwheel.vector.infos import FAIL, SUCCESS, step_outcomes
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
 from cartwheel.wrappers.kept_state import KeepsState
@@ -214,28 +214,27 @@ class RecordMetrics(_ReportsEpisodes):
         batch.infos = shown
         if finals is not None:
             last, ended = finals
-            final_info = infos.get("final_info", {})
-            shown["final_info"] = {**final_info, self._stats_key: last, self._mask_key: ended}
+            final_infos = batch.final_infos or {}
+            shown["final_info"] = {**final_infos, self._stats_key: last, self._mask_key: ended}
             if "_final_info" not in infos:  # otherwise it has all rows that ended
                 shown["_final_info"] = ended.copy()
 
     def _read(self, batch: Batch) -> tuple[Any, Any]:
         """Returns the success and failure flags of a batch; refuses a key that is taken."""
-        infos, key, mask_key = batch.infos, self._stats_key, self._mask_key
-        finals = final_infos(infos) or {}
-        if key in infos or mask_key in infos or key in finals or mask_key in finals:
-            refuse_taken(infos, key, mask_key)
-            refuse_taken(finals, key, mask_key)
-        if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
+        infos, finals = batch.infos, batch.final_infos
+        told = infos if finals is None else {**infos, **finals}
+        refuse_taken(told, self._stats_key, self._mask_key)
+        said = told.keys()
+        if _REPORTS.isdisjoint(said):
             return _UNREPORTED
-        success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)
+        success, fail = not said.isdisjoint(SUCCESS), not said.isdisjoint(FAIL)
         shown = self._episodes.shown
         self._episodes.shown = shown[0] or success, shown[1] or fail
         if batch.rewards is None:
             return _UNREPORTED
         over = np.logical_or(batch.terminations, batch.truncations)
-        successes = step_outcomes(infos, SUCCESS, over) if success else None
-        failures = step_outcomes(infos, FAIL, over) if fail else None
+        successes = step_outcomes(infos, finals, SUCCESS, over) if success else None
+        failures = step_outcomes(infos, finals, FAIL, over) if fail else None
         return (
             None if successes is None else successes.flags,
             None if failures is None else failures.flags,
