@@ -2,6 +2,7 @@
 
 import os
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -357,6 +358,34 @@ def test_an_exception_is_a_failure_with_its_cause_row_and_step():
     envs = walks(Raising)
     assert_fails(envs, "rows", text, "every state")
     assert isinstance(failure(walks(Raising), "rows").__cause__, KeyError)
+
+
+class Undrawn(Shaking):
+    def render(self):
+        raise KeyError("window")
+
+
+class Unclosed(Walk):
+    def close(self):
+        raise KeyError("server")
+
+
+class Exiting(Walk):
+    def step(self, action):
+        raise SystemExit(int(action) + 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "check", "text"),
+    [
+        (partial(Undrawn, "rgb_array"), "rendering", r"'window'.* row 0; .*in `render\(\)`"),
+        (Unclosed, "spaces", "it raised KeyError: 'server'"),
+        (Exiting, "rows", r"it raised SystemExit: \d; raised by the environment of row 0"),
+    ],
+    ids=["render", "close", "exit"],
+)
+def test_an_exception_of_any_method_is_a_failure(make, check, text):
+    assert_fails(walks(make), check, text, "`render` and `close` must work at any time")
 
 
 def test_an_environment_that_is_wrong_in_one_way_fails_with_all_checks():

@@ -320,6 +320,10 @@ def test_the_table_of_many_rows_says_how_many_it_leaves_out(build_native):
     envs = build_native([POLE] * 100)
     assert "92 more rows" in str(envs.stats())
     assert "nan" not in str(envs.stats())
+    envs.reset()
+    envs.step(np.ones(100, np.int64))
+    assert np.isnan(envs.stats().mean_step).all()  # of native rows, the first steps are not timed
+    assert " 0 ns" not in str(envs.stats())
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -167,11 +167,32 @@ class AgentsBase(ClosesAfterWith):
         return self._pool.call(name, *args, env_index=env_index, **kwargs)
 
     def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
-        """Reads an attribute of environments, as :meth:`cartwheel.VectorEnv.get_attr`."""
+        """Reads an attribute of environments; calls it if it is callable.
+
+        Args:
+            name: The attribute, as for :meth:`call`.
+            env_index: Row numbers; by default all rows.
+
+        Returns:
+            One value for each of these rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.get_attr`.
+        """
         return self._pool.get_attr(name, env_index=env_index)
 
     def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
-        """Sets an attribute of environments, as :meth:`cartwheel.VectorEnv.set_attr`."""
+        """Sets an attribute of environments.
+
+        Args:
+            name: The attribute, as for :meth:`cartwheel.VectorEnv.set_attr`.
+            values: A list or tuple with one value for each of the rows; any other value is set on
+                each of these environments.
+            env_index: Row numbers; by default all rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.set_attr`.
+        """
         self._pool.set_attr(name, values, env_index=env_index)
 
     def apply(
@@ -194,7 +215,18 @@ class AgentsBase(ClosesAfterWith):
         return self._pool.apply(function, *args, env_index=env_index, **kwargs)
 
     def render(self, env_index: Any = None) -> tuple[Any, ...]:
-        """Renders environments; returns one frame for each of these rows."""
+        """Renders environments.
+
+        Args:
+            env_index: Row numbers; by default all rows.
+
+        Returns:
+            What ``render`` of each of these environments returns: with
+            ``render_mode="rgb_array"`` an array ``uint8`` of shape ``(height, width, 3)``.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.render`.
+        """
         return self._pool.render(env_index)
 
     @property
@@ -238,18 +270,34 @@ class AgentsBase(ClosesAfterWith):
     # States
 
     def get_state(self, env_index: Any = None) -> list[bytes]:
-        """Saves rows, as :meth:`cartwheel.VectorEnv.get_state`.
+        """Saves rows.
 
         An environment, or one within it, has ``get_state()`` and ``set_state(state)``, or
         ``states="pickle"`` saves it by its attributes.
+
+        Args:
+            env_index: Row numbers; by default all rows.
+
+        Returns:
+            The bytes of each of these rows, for :meth:`set_state` of any row.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.get_state`.
         """
         return self._pool.get_state(env_index)
 
     def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ByAgent, dict[str, Any]]:
         """Continues rows from states of :meth:`get_state`.
 
+        Args:
+            env_index: Row numbers.
+            states: One state for each of these rows.
+
         Returns:
             Observations and infos of these rows, as of a :meth:`reset` with row numbers.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.set_state`.
         """
         shown, infos = self._pool.set_state(env_index, states)
         self._forget_dropped()

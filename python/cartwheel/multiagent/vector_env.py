@@ -240,7 +240,8 @@ class ParallelVectorEnv(AgentsBase):
             env_index: Row numbers, as for :meth:`cartwheel.VectorEnv.step`.
 
         Returns:
-            Observations, rewards, terminations, truncations by agent, and infos.
+            Observations ``(rows, *shape)``, rewards (``float64``), terminations and truncations
+            (``bool``), all ``(rows,)``, as dictionaries by agent; and infos.
 
         Raises:
             TypeError: ``actions`` is not a dictionary, or actions have another kind of dtype;
@@ -266,6 +267,9 @@ class ParallelVectorEnv(AgentsBase):
 
         Args:
             timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Returns:
+            The same five values as :meth:`step`.
 
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.step_wait`.

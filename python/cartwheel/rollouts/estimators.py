@@ -25,8 +25,8 @@ class Estimators(Record):
 
     Rewards of several objectives, ``[T, N, k]``, have to be weighed first: by :meth:`scalarize`.
 
-    :mod:`cartwheel.returns` documents ``gamma``, ``gae_lambda``, ``lambda_``, ``bootstrap``,
-    ``num_threads`` and ``out``, the formulas, the papers and the errors.
+    :mod:`cartwheel.returns` has the formulas, the papers and the errors. Discounts and decays are
+    numbers in [0, 1], or arrays ``[T, N]`` of them.
     """
 
     _values: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -109,7 +109,21 @@ class Estimators(Record):
     def gae(
         self, gamma: Array, gae_lambda: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Advantages and returns by :func:`cartwheel.returns.gae`; needs values."""
+        """Advantages and returns by :func:`cartwheel.returns.gae`.
+
+        Args:
+            gamma: The discount, a number in [0, 1] or an array ``[T, N]``.
+            gae_lambda: The decay of the traces, likewise.
+            **options: ``bootstrap``, ``num_threads`` and ``out`` of the function.
+
+        Returns:
+            Two arrays ``[T, N]`` of the dtype of the values. Leave out rows that are not
+            :attr:`valid`.
+
+        Raises:
+            ValueError: :meth:`set_values` was not called; or as for the function.
+            TypeError: As for the function.
+        """
         return estimators.gae(
             self._numbers, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
@@ -117,13 +131,37 @@ class Estimators(Record):
     def gae_normalized(
         self, gamma: Array, gae_lambda: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Advantages and returns by :func:`cartwheel.returns.gae_normalized`; needs values."""
+        """Advantages and returns by :func:`cartwheel.returns.gae_normalized`.
+
+        Args:
+            gamma: As for :meth:`gae`.
+            gae_lambda: The decay of the weights, likewise.
+            **options: As for :meth:`gae`.
+
+        Returns:
+            As :meth:`gae`.
+
+        Raises:
+            Exception: As :meth:`gae`.
+        """
         return estimators.gae_normalized(
             self._numbers, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
 
     def lambda_returns(self, gamma: Array, lambda_: Array, **options: Any) -> NDArray[Any]:
-        """Lambda-returns by :func:`cartwheel.returns.lambda_returns`; needs values."""
+        """Lambda-returns by :func:`cartwheel.returns.lambda_returns`.
+
+        Args:
+            gamma: As for :meth:`gae`.
+            lambda_: The decay of the traces, likewise.
+            **options: As for :meth:`gae`.
+
+        Returns:
+            An array ``[T, N]`` of the dtype of the values.
+
+        Raises:
+            Exception: As :meth:`gae`.
+        """
         return estimators.lambda_returns(
             self._numbers,
             self.next_values,
@@ -136,7 +174,21 @@ class Estimators(Record):
     def vtrace(
         self, ratios: Array, gamma: Array, lambda_: Array = 1.0, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
+        """Value targets and advantages by :func:`cartwheel.returns.vtrace`.
+
+        Args:
+            ratios: The probability of each action under the learned policy, divided by that under
+                the policy that chose it, ``[T, N]``, in the dtype of the values.
+            gamma: As for :meth:`gae`.
+            lambda_: The decay of the traces, likewise.
+            **options: Those of :meth:`gae`, and ``rho_bar``, ``c_bar`` and ``pg_rho_bar``.
+
+        Returns:
+            Two arrays ``[T, N]`` of the dtype of the values.
+
+        Raises:
+            Exception: As :meth:`gae`.
+        """
         return estimators.vtrace(
             self._numbers,
             **self._all(),
@@ -149,10 +201,21 @@ class Estimators(Record):
     def retrace(
         self, q_values: Array, ratios: Array, gamma: Array, lambda_: Array, **options: Any
     ) -> NDArray[Any]:
-        """Targets of action values by :func:`cartwheel.returns.retrace`; needs values.
+        """Targets of action values by :func:`cartwheel.returns.retrace`.
 
-        ``q_values`` belong to the actions that were taken. The values of :meth:`set_values` are
-        averages over actions.
+        Args:
+            q_values: The values of the actions that were taken, ``[T, N]``. The values of
+                :meth:`set_values` are averages over actions.
+            ratios: As for :meth:`vtrace`.
+            gamma: As for :meth:`gae`.
+            lambda_: The decay of the traces, likewise.
+            **options: Those of :meth:`gae`, and ``c_bar``.
+
+        Returns:
+            An array ``[T, N]`` of the dtype of the values.
+
+        Raises:
+            Exception: As :meth:`gae`.
         """
         given: dict[str, Any] = {
             "q_values": self._on_host(q_values),
@@ -164,7 +227,19 @@ class Estimators(Record):
         )
 
     def n_step_returns(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
-        """Targets by :func:`cartwheel.returns.n_step_returns`; sums of rewards without values."""
+        """Targets by :func:`cartwheel.returns.n_step_returns`; sums of rewards without values.
+
+        Args:
+            n: The number of steps, at least 1.
+            gamma: As for :meth:`gae`.
+            **options: As for :meth:`gae`.
+
+        Returns:
+            A named tuple of arrays ``[T, N]``, see the function.
+
+        Raises:
+            Exception: As the function.
+        """
         return estimators.n_step_returns(
             self._numbers, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
@@ -173,6 +248,16 @@ class Estimators(Record):
         """Sums of rewards by :func:`cartwheel.returns.discounted_returns`.
 
         If values are set, they bootstrap truncated episodes and the end of the rollout.
+
+        Args:
+            gamma: As for :meth:`gae`.
+            **options: As for :meth:`gae`.
+
+        Returns:
+            An array ``[T, N]``.
+
+        Raises:
+            Exception: As the function.
         """
         return estimators.discounted_returns(
             self._numbers, **self._flags(), **self._after(), gamma=gamma, **options

@@ -179,7 +179,7 @@ def check_vector_env(
                 report.skipped[name] = str(reason)
             except (EnvCheckError, AlreadyPendingCallError, ClosedEnvironmentError):
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # games call `sys.exit`
                 raise _raised(kit, error) from error
     finally:
         kit.close()
@@ -222,13 +222,13 @@ def _reset(envs: Any, seed: int) -> None:
         envs.recv()
 
 
-def _raised(kit: Kit, error: Exception) -> EnvCheckError:
+def _raised(kit: Kit, error: BaseException) -> EnvCheckError:
     """The failure for an exception of the environment."""
     notes = "; ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
     return EnvCheckError(
         kit.check,
         kit.name,
         f"it raised {type(error).__name__}: {notes}",
-        "Every action of `action_space` must be accepted in every state, and a reset at any time. "
-        "The traceback of the environment is above.",
+        "Every action of `action_space` must be accepted in every state, and `reset`, `render` and "
+        "`close` must work at any time. The traceback of the environment is above.",
     )

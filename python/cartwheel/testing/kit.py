@@ -67,7 +67,8 @@ class Kit:
         if env is None:
             return type(self.given).__name__
         name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
-        env.close()
+        with contextlib.suppress(Exception):  # the first check closes one, too, and reports it
+            env.close()
         return name
 
     # Environments

@@ -122,6 +122,12 @@ class Player:
             self.reset(None if self.over.all() else self.over.copy())
         return result
 
+    def render(self) -> tuple[Any, ...]:
+        """Draws every row."""
+        with _Noted(f"in `render()`, after {self.calls} calls"):
+            frames: tuple[Any, ...] = self.envs.render()
+        return frames
+
     def run(self, steps: int) -> Player:
         """Steps every row ``steps`` times."""
         for _ in range(steps):

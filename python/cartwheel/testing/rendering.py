@@ -26,7 +26,7 @@ def check_rendering(kit: Kit) -> str:
             shape: tuple[int, ...] | None = None
             for step in range(steps):
                 try:
-                    frames = envs.render()
+                    frames = player.render()
                 except DependencyNotInstalled as error:
                     raise Unchecked(str(error)) from error
                 for row, frame in enumerate(frames):

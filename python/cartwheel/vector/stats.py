@@ -101,10 +101,10 @@ class Stats:
 
     @property
     def mean_step(self) -> NDArray[np.float64]:
-        """Mean time of each row's steps, shape ``(num_envs,)``; NaN before the first."""
+        """Mean time of each row's steps, shape ``(num_envs,)``; NaN before the first timed one."""
         with np.errstate(invalid="ignore"):
             means: NDArray[np.float64] = self.step_seconds / self.steps
-        return means
+        return np.where(means > 0, means, np.nan)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all counts and times as numbers and lists, for ``json`` and loggers.
@@ -224,8 +224,8 @@ def _as_html(table: list[tuple[str, ...]]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Formats seconds in a suitable unit."""
-    if np.isnan(seconds):
+    """Formats seconds in a suitable unit; a dash where nothing was timed."""
+    if not seconds > 0:
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:

@@ -165,8 +165,12 @@ class RecordMetrics(_ReportsEpisodes):
     def mean(self) -> dict[str, float]:
         """The mean of each value over the last complete episodes, at most ``buffer_length``.
 
-        It is NaN before the first episode has ended. Episodes that ended before any environment
-        reported success, or failure, count as false.
+        Episodes that ended before any environment reported success, or failure, count as false.
+
+        Returns:
+            ``return``, ``episode_len``, ``reward`` (return divided by length), and the shares of
+            ``success_once``, ``fail_once`` and so on if environments report them. All are NaN
+            before the first episode has ended.
         """
         means = self._episodes.mean()
         names = ["return", "episode_len", "reward", *_SUCCESSES, *_FAILURES]
