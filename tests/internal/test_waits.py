@@ -175,3 +175,32 @@ def test_slices_are_as_long_as_the_wait(monkeypatch):
 def test_a_wait_of_no_time_looks_once():
     assert list(slices(0.0)) == [0.0]
     assert next(slices()) > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
+def test_a_signal_is_handled_after_an_uninterrupted_block_and_at_once_in_a_child(number):
+    def handle(*_):
+        raise TimeoutError
+
+    def run():
+        with process.uninterrupted():
+            child = os.fork()
+            try:
+                signal.raise_signal(number)
+                is_late = True
+            except TimeoutError:
+                is_late = False
+            if not child:
+                os._exit(is_late)
+            seen.append((child, is_late))
+
+    before, seen = signal.signal(number, handle), []
+    try:
+        with pytest.raises(TimeoutError):
+            run()
+        [(child, is_late)] = seen
+        assert is_late
+        assert signal.getsignal(number) is handle
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        signal.signal(number, before)

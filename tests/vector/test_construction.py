@@ -169,6 +169,19 @@ def test_workers_end_when_the_environments_are_closed(build_processes):
     assert not left, "a closed object still holds processes or descriptors"
 
 
+def test_a_construction_that_fails_before_its_end_leaves_no_thread(monkeypatch):
+    """Threads that serve would wait for their pool, which there is not yet."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    before = residue()
+    monkeypatch.setattr("cartwheel.vector.vector_env.Pool", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cartwheel.VectorEnv(transcripts(2, 3), executor="thread", num_workers=2)
+    assert not left_behind(before)
+
+
 @pytest.mark.slow
 def test_nothing_accumulates_over_many_vector_environments(build):
     before = residue()

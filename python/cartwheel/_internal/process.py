@@ -21,27 +21,44 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+#: Signals whose handlers often raise: Ctrl-C, a request to end, and a time limit.
+_RAISING = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Handles Ctrl-C after the block instead of within it.
+    """Handles Ctrl-C, SIGTERM and SIGALRM after the block instead of within it.
 
-    For blocks that make a call and record it: between the two, an interrupt would lose the record.
-    Results of ale-py could be received and not counted, and then be waited for forever; a rollout
-    could be requested twice from one of Ray's actors; a process could be started and not recorded.
-    Only the main thread handles signals.
+    For blocks that make a call and record it: between the two, an exception of a handler would lose
+    the record. Results of ale-py could be received and not counted, and then be waited for forever;
+    a rollout could be requested twice from one of Ray's actors; a process could be started and not
+    recorded. Only the main thread handles signals.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *signal_and_frame: received.append(signal_and_frame))
+    found = ((number, signal.getsignal(number)) for number in _RAISING)
+    handlers: dict[int, Any] = {number: handler for number, handler in found if callable(handler)}
+    received: list[tuple[int, Any]] = []
+    is_over, own = False, os.getpid()
+
+    def defer(number: int, frame: Any) -> None:
+        # Another handler may have raised before this one was replaced; children have it, too.
+        if is_over or os.getpid() != own:
+            handlers[number](number, frame)
+        else:
+            received.append((number, frame))
+
     try:
+        for number in handlers:
+            signal.signal(number, defer)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if received:
-            handler(*received[0])
+        is_over = True
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in received:
+            handlers[number](number, frame)
 
 
 #: The maximum number of seconds of a wait between two looks for signals.
