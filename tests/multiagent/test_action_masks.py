@@ -344,6 +344,35 @@ def test_a_loaded_state_has_the_masks_of_infos():
             others.load_state_dict(state | {"agent_masks": [b""]})
 
 
+class Touchy(Masked):
+    """Refuses a state if it was told to."""
+
+    touchy = False
+
+    def get_state(self):
+        return self.counts, self.t, self.limit, self.agents
+
+    def set_state(self, state):
+        if self.touchy:
+            self.touchy = False
+            raise ValueError("this state is refused")
+        self.counts, self.t, self.limit, self.agents = state
+
+
+def test_a_state_that_a_row_refuses_leaves_the_masks_of_infos():
+    make = [partial(Touchy, False)] * 3
+    with closing(cartwheel.ParallelVectorEnv(make, executor="inline")) as envs:
+        envs.reset(seed=2)
+        rows, state = envs.get_state(), envs.state_dict()
+        envs.step({agent: np.zeros(3, np.int64) for agent in AGENTS})
+        before = envs.action_masks()
+        for load in (lambda: envs.load_state_dict(state), lambda: envs.set_state(None, rows)):
+            envs.set_attr("touchy", [False, True, False])
+            with pytest.raises(ValueError, match="this state is refused"):
+                load()
+            np.testing.assert_equal(envs.action_masks(), before)
+
+
 @pytest.mark.parametrize("replaces", [True, False])
 @pytest.mark.parametrize("has_rows", [True, False])
 def test_kept_masks_are_those_of_a_loop(has_rows, replaces):

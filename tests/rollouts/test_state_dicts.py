@@ -1,6 +1,7 @@
 """A collector that loads a state returns the rollouts that the saved one would have returned."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import cartwheel
 from cartwheel.wrappers import NormalizeObservation, RecordMetrics
 from tests.support.comparison import assert_identical
 from tests.support.oracle import MODE, N, S
-from tests.support.stateful import walk
+from tests.support.stateful import TouchyWalkEnv, walk
 
 PARTS = (
     *("observations", "actions", "rewards", "terminated", "truncated", "valid", "is_first"),
@@ -133,6 +134,38 @@ def test_other_callers_mean_a_reset_after_a_load_too():
     other.load_state_dict(collector.state_dict())
     assert other.collect().is_first[0].all()
     for each in (collector, other):
+        each.close()
+        each.envs.close()
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_a_state_that_a_row_refuses_leaves_the_rollout_as_it_is(order):
+    coming = []
+
+    def policy(observations):
+        if coming and (error := coming.pop()):
+            raise error
+        return np.zeros(len(observations), int)
+
+    collectors = []
+    for executor in ("inline", "thread"):
+        envs = cartwheel.VectorEnv([partial(walk, TouchyWalkEnv)] * 3, executor=executor)
+        collectors.append(cartwheel.Collector(envs, policy, num_steps=3, seed=1, order=order))
+        collectors[-1].collect()
+    other, collector = collectors
+    state = collector.state_dict()
+    coming += [OSError("no policy"), None]
+    with pytest.raises(OSError, match="no policy"):
+        collector.collect()
+    collector.pause()
+    collector.envs.set_attr("touchy", [False, True, False])
+    with pytest.raises(ValueError, match="this state is refused"):
+        collector.load_state_dict(state)
+    for _ in range(2):
+        expected, rollout = other.collect(), collector.collect()
+        np.testing.assert_array_equal(rollout.observations, expected.observations)
+        np.testing.assert_array_equal(rollout.valid, expected.valid)
+    for each in collectors:
         each.close()
         each.envs.close()
 

@@ -282,11 +282,13 @@ def test_rows_that_lost_their_environments_are_not_saved_but_can_be_restored(bui
     envs.processes[0].kill()
     with pytest.raises(ValueError, match="row 0 cannot be saved: it lost its environment"):
         envs.get_state()
-    with pytest.raises(ValueError, match="row 1 cannot be saved: it lost its environment"):
-        envs.set_state([3, 1], [states[3], states[1]])
-    envs.reset(seed=4)
-    envs.set_state(None, states)
-    assert_identical(envs.step(actions)[:4], expected[:4])
+    shown, infos = envs.set_state([3, 1], [states[3], states[1]])
+    assert infos["worker_restarted"].tolist() == [False, True]
+    assert envs.get_state([3, 1]) == [states[3], states[1]]
+    with pytest.raises(ValueError, match="row 0 cannot be saved: it lost its environment"):
+        envs.state_dict()
+    assert_identical(envs.set_state(None, states)[0][[3, 1]], shown)
+    assert_identical(envs.step(actions), expected)
 
 
 class DyingWalk(FaultyWalk):

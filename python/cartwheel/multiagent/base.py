@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,10 +14,11 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_reset_rows
+from cartwheel.errors import is_raised_by_env
 from cartwheel.multiagent.batches import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -299,7 +301,8 @@ class AgentsBase(ClosesAfterWith):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.set_state`.
         """
-        shown, infos = self._pool.set_state(env_index, states)
+        with self._masks_if_refused():
+            shown, infos = self._pool.set_state(env_index, states)
         self._forget_dropped()
         self._batches.masks.clear(infos["env_index"])
         return self._shown(self._batches.reset(shown, infos, self._rows_over()))
@@ -338,7 +341,8 @@ class AgentsBase(ClosesAfterWith):
             if state.get("num_envs") == self.num_envs:  # other numbers are refused below
                 masks.check(kept)
             state = {key: value for key, value in state.items() if key != "agent_masks"}
-        shown: Any = self._pool.load_state_dict(state)
+        with self._masks_if_refused():
+            shown: Any = self._pool.load_state_dict(state)
         if shown is None:
             return None
         masks.clear()
@@ -360,12 +364,24 @@ class AgentsBase(ClosesAfterWith):
         self._batches.masks.clear(as_reset_rows(options, self.num_envs))
         return self._batches.reset(shown, infos, self._rows_over())
 
-    def _forget_dropped(self) -> None:
+    def _forget_dropped(self, *, ignores: bool = False) -> None:
         """Forgets masks of rows of which results were dropped: a step timed out, or raised."""
         dropped = self._pool.unwrapped._pool.dropped(self._drops_read, _ANY_LEVEL)
         if dropped is not None:
             self._drops_read, rows, _, _ = dropped
-            self._batches.masks.clear(rows)
+            if not ignores:
+                self._batches.masks.clear(rows)
+
+    @contextlib.contextmanager
+    def _masks_if_refused(self) -> Iterator[None]:
+        """Loads states; where a row refuses its own, all rows have their old ones, and masks."""
+        self._forget_dropped()
+        try:
+            yield
+        except Exception as error:
+            if is_raised_by_env(error):
+                self._forget_dropped(ignores=True)
+            raise
 
     def _rows_over(self) -> NDArray[np.bool_]:
         """Which rows are over; those in flight whose reset was sent count as over, too."""

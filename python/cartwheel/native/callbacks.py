@@ -11,6 +11,7 @@ from cartwheel._internal.reset_arguments import by_row
 from cartwheel.errors import WorkerTimeoutError, add_note
 from cartwheel.native.keywords import reset_as_json
 from cartwheel.workers.faults import Fault, add_info, raise_first
+from cartwheel.workers.row_state import WHY_NOT_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -197,9 +198,10 @@ class NativeCallbacks:
         """Makes the messages that ask for the states of rows."""
         return [("save", own) for own in self._by_shard(rows)]
 
-    def first_failed(self, states: list[bytes]) -> int | None:
-        """Returns the place of the first state of a row that had failed."""
-        return self.envs.first_failed(states)
+    def first_unsaved(self, states: list[bytes]) -> tuple[int, str] | None:
+        """Returns the place of the first state that cannot be loaded, and why."""
+        place = self.envs.first_failed(states)
+        return None if place is None else (place, WHY_NOT_SAVED[1])
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""

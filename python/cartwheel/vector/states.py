@@ -29,17 +29,17 @@ def saved(
 ) -> list[bytes]:
     """Returns the states of rows, by a control call for the method ``calling``.
 
-    States of rows that failed are refused where they are restored: the rows have to be reset.
+    Rows that failed, or lost their environment, have states that are refused where they are
+    restored: these rows have to be reset.
 
     Raises:
-        ValueError: A row failed, unless ``with_failed``.
+        ValueError: There is such a row, unless ``with_failed``.
     """
     states = list(pool.call(callbacks.pack_save(rows), rows, calling, callbacks.timeout))
-    failed = None if with_failed else callbacks.first_failed(states)
-    if failed is not None:
-        raise ValueError(
-            f"row {rows[failed]} cannot be saved: it failed in an earlier call. Reset it first."
-        )
+    unsaved = None if with_failed else callbacks.first_unsaved(states)
+    if unsaved is not None:
+        place, why = unsaved
+        raise ValueError(f"row {rows[place]} cannot be saved: {why}")
     return states
 
 

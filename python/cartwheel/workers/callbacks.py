@@ -16,7 +16,7 @@ from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
 from cartwheel.workers.replacement import restart
-from cartwheel.workers.row_state import ResetCache, check_state, first_failed
+from cartwheel.workers.row_state import ResetCache, check_state, first_unsaved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,9 +135,9 @@ class WorkerCallbacks:
         parts = self.split([row in asked for row in range(self._num_envs)])
         return self.pack([("save", self._states, part) for part in parts])
 
-    def first_failed(self, states: list[bytes]) -> int | None:
-        """Returns the place of the first state of a row that had failed."""
-        return first_failed(states)
+    def first_unsaved(self, states: list[bytes]) -> tuple[int, str] | None:
+        """Returns the place of the first state that cannot be loaded, and why."""
+        return first_unsaved(states)
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""

@@ -2,9 +2,9 @@
 
 ::
 
-    state := magic 8 bytes, version u32 (little-endian), whether the row failed 1 byte,
+    state := magic 8 bytes, version u32 (little-endian), whether the row can be loaded 1 byte,
              BLAKE2b digest of the body 16 bytes, body
-    body  := pickled dictionary, see `saved`; nothing of a row that failed
+    body  := pickled dictionary, see `saved`; nothing of a row that cannot
 
 The caller checks everything except the body, which only a worker can unpickle: its classes may not
 exist in the caller's process.
@@ -27,7 +27,12 @@ from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
-_HEAD = struct.Struct("<8sI?16s")
+_HEAD = struct.Struct("<8sIB16s")
+#: Why a row has no state that can be loaded, by the byte of its head; 0: it has one.
+WHY_NOT_SAVED = {
+    1: "it failed in an earlier call. Reset it first.",
+    2: "it lost its environment when its worker was restarted. Step or reset it first.",
+}
 
 
 def check_state(state: Any) -> None:
@@ -54,13 +59,10 @@ def check_state(state: Any) -> None:
         raise ValueError("the state is of an environment that failed")
 
 
-def first_failed(states: list[bytes]) -> int | None:
-    """Returns the place of the first state of a row that had failed."""
-    return next((at for at, state in enumerate(states) if _has_failed(state)), None)
-
-
-def _has_failed(state: bytes) -> bool:
-    return bool(_HEAD.unpack_from(state)[2])
+def first_unsaved(states: list[bytes]) -> tuple[int, str] | None:
+    """Returns the place of the first state that cannot be loaded, and why."""
+    marks = ((at, _HEAD.unpack_from(state)[2]) for at, state in enumerate(states))
+    return next(((at, WHY_NOT_SAVED[mark]) for at, mark in marks if mark), None)
 
 
 def saved(
@@ -85,16 +87,12 @@ def saved(
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
     Raises:
-        ValueError: The environment is lost, or has no methods to save and to restore it.
+        ValueError: The environment has no methods to save and to restore it.
         Exception: Its ``get_state`` raised it, or what that returned cannot be pickled.
     """
-    if lost:
-        raise ValueError(
-            f"row {row} cannot be saved: it lost its environment when its worker was restarted. "
-            "Step or reset it first."
-        )
-    if failed := place[:1] == bytes([FAILED_PHASE]):  # it cannot go on, so there is nothing to save
-        return _HEAD.pack(_MAGIC, _VERSION, failed, digest(b""))
+    # A row that failed cannot go on, and nothing is known of a new one: there is nothing to save.
+    if mark := 2 if lost else int(place[:1] == bytes([FAILED_PHASE])):
+        return _HEAD.pack(_MAGIC, _VERSION, mark, digest(b""))
     chain = Chain(env)
     saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]
     body: dict[str, Any] = {
@@ -114,7 +112,7 @@ def saved(
         else:
             body["env"] = saves()
     packed = pickled(body)
-    return _HEAD.pack(_MAGIC, _VERSION, failed, digest(packed)) + packed
+    return _HEAD.pack(_MAGIC, _VERSION, 0, digest(packed)) + packed
 
 
 def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
@@ -127,7 +125,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
         ValueError: The state is of another kind of environment, or of one that failed.
         Exception: The environment's ``set_state`` raised it, or the state cannot be unpickled.
     """
-    if _has_failed(state):
+    if first_unsaved([state]):
         raise ValueError(f"the state is of an environment that failed: reset row {row}")
     body: dict[str, Any] = pickle.loads(memoryview(state)[_HEAD.size :])
     chain = Chain(env)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel import envpool
 from cartwheel.rollouts.collecting import pipeline
 from cartwheel.rollouts.collecting.policy_calls import Actor
 from tests.support.cases import SHORT
@@ -228,6 +229,9 @@ def test_a_collector_in_the_background_is_refused_where_it_would_step_itself():
     message = "`background` needs executor='process'"
     with collector_of("NEXT_STEP", 7) as one, pytest.raises(ValueError, match=message):
         cartwheel.Collector(one.envs, policy, 7, background=True)
+    pool = envpool.make("CartPole-v1", num_envs=2, executor="inline")
+    with pool, pytest.raises(ValueError, match=message):
+        cartwheel.Collector(pool, policy, 7, background=True)
 
 
 def test_closing_ends_the_thread_at_any_moment():

@@ -15,6 +15,7 @@ from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.recording import MAX_STEPS
+from cartwheel.vector.pool_owner import owner_of
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> Numpy
 
 def check_background(envs: Any) -> None:
     """Refuses environments that step in the thread that collects."""
-    if getattr(envs.unwrapped, "executor", None) == "inline":
+    owner = owner_of(envs.unwrapped)
+    if owner is not None and owner.executor == "inline":
         raise ValueError(
             "`background` needs executor='process' or 'thread', not 'inline': "
             "environments would step in the collector's thread and hold up the learner."

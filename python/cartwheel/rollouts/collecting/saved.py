@@ -73,7 +73,8 @@ class SavedCollector:
                     "`state['envs']` has no environments: it was saved with envs=False. Load it by "
                     "`collector.envs.load_state_dict`, or save the collector by `state_dict()`."
                 )
-            shown = envs.load_state_dict(state["envs"])
+            with self._session.unchanged_if_refused():
+                shown = envs.load_state_dict(state["envs"])
             if self._conversion is not None:
                 shown = self._conversion._as_arrays(shown)
             self._session.load(state, shown)

@@ -190,6 +190,21 @@ class Session:
             as_integer(f"state[{name!r}]", state[name], 0)
         as_bool("state['has_used_seed']", state["has_used_seed"])
 
+    @contextlib.contextmanager
+    def unchanged_if_refused(self) -> Iterator[None]:
+        """Loads states of the environments, which have their old ones again if one is refused.
+
+        That is no call of another caller, after which the next rollout would begin with a reset.
+        """
+        are_elsewhere = self._calls.others()
+        try:
+            yield
+        except Exception:
+            with contextlib.suppress(Exception):  # closed, or broken
+                if not are_elsewhere and not owner_of(self.envs.unwrapped).in_flight:
+                    self._calls.note()
+            raise
+
     def load(self, state: dict[str, Any], shown: Any) -> None:
         """Continues with a checked state; the rows show these observations."""
         self.source.drop()
