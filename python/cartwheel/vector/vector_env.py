@@ -505,6 +505,7 @@ class VectorEnv(
             self._group.check_alive("construct")
             raise
         try:
+            launch.let_threads_serve(self._group)
             self._group.wait_until_ready(deadline)
         except BaseException:
             self._pool.close(LAST_GRACE)

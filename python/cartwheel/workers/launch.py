@@ -221,7 +221,7 @@ def _can_be_pickled(env_fn: EnvFn) -> bool:
 
 
 def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
-    """Makes the memory and sends it to the workers, which then begin to serve.
+    """Makes the memory and sends it to worker processes, which then begin to serve.
 
     Args:
         group: Workers that have described their environments.
@@ -235,11 +235,19 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
     memory, own = make_memory(group, plan, shard)
     for worker in range(len(group.processes)):
         group.hand_over(worker, shard)
+    return memory, own
+
+
+def let_threads_serve(group: WorkerGroup) -> None:
+    """Sends the memory to worker threads, which then serve until their pool is closed.
+
+    So there must be a pool that the caller closes if an exception comes.
+    """
+    assert group.setup is not None, "there is memory to send"
+    memory, _, shard = group.setup
     for channel, objects in zip(group.channels, group.objects, strict=True):
         if isinstance(channel, LocalChannel) and group.local is None:
-            make_shard = functools.partial(Shard, **shard, objects=objects)
-            channel.post((memory, make_shard))
-    return memory, own
+            channel.post((memory, functools.partial(Shard, **shard, objects=objects)))
 
 
 def make_memory(
