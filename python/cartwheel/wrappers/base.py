@@ -348,26 +348,20 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         source.pass_on(batch, self._inner_wrappers, self)
         return batch.as_step()
 
-    def _new_batch(self, kinds: Any, *results: Any) -> Batch:
-        """A plain batch of all rows."""
-        return Batch(None, kinds, *results)
-
-    def _transform_alone(self, batch: Batch) -> None:
+    def _transformed(self, kinds: Any, *results: Any) -> Batch:
+        """Returns a plain batch of all rows after :meth:`transform` of this wrapper alone."""
+        batch = Batch(None, kinds, *results)
         transform: Any = self.transform
         returned = transform(batch)
         batch.put_finals_back()
         if returned is not None or batch.observations is None or batch.rewards is None:
             refuse_transformed(self, batch, returned)
-
-    def _refuse_none(self) -> None:
-        """A function of observations returned ``None``."""
-        kinds = np.zeros(0, np.uint8)
-        refuse_transformed(self, Batch(None, kinds, None, None, None, None, {}))
+        return batch
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """Notes that a wrapper raised for a plain batch, which ``seen_by`` wrappers have seen."""
         infos: dict[str, Any] = {}
-        self._source.on_its_way = self._new_batch(kinds, *results, infos)
+        self._source.on_its_way = Batch(None, kinds, *results, infos)
         self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
