@@ -14,7 +14,6 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel._internal.reset_arguments import names_rows
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
@@ -519,8 +518,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _check_reset(self, options: ResetOptions) -> None:
         if self._recording is not None:
-            is_full = getattr(self._source.envs, "full_batch", False)
-            self._recording.check_reset(in_parts=names_rows(options) and not is_full)
+            self._recording.check_reset(in_parts=self._source.resets_parts(options))
 
     def _begin_rollout(self, result: Reset) -> Reset:
         """Records what a reset shows, if a rollout begins with it."""

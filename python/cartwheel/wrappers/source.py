@@ -197,7 +197,7 @@ class Source(KnownRows):
             self.envs.reset_async(seed=seed, options=own)
             self._read_dropped()
             self._resets_with = seed, kept_options(options)
-            self._send_resets(seed, options, in_parts=self._resets_parts(options))
+            self._send_resets(seed, options, in_parts=self.resets_parts(options))
         except BaseException as error:
             self._lose_reset(error, seed, options, before)
             raise
