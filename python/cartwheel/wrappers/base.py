@@ -359,8 +359,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """Notes that a wrapper raised for a plain batch, which ``seen_by`` wrappers have seen."""
-        infos: dict[str, Any] = {}
-        self._source.on_its_way = Batch(None, kinds, *results, infos)
+        parts = [*results, {}]
+        self._source.on_its_way = Batch(None, kinds, *parts)
         self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
