@@ -1,4 +1,4 @@
-"""Infos of environments may have the names of final observations, which wrappers leave alone."""
+"""Infos of environments may have names that a pool uses, too: wrappers leave them alone."""
 
 from functools import partial
 
@@ -6,7 +6,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cartwheel.wrappers import DtypeObservation, FrameStack, NormalizeObservation
+from cartwheel.wrappers import (
+    AutoresetAdapter,
+    DtypeObservation,
+    FrameStack,
+    NormalizeObservation,
+)
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
 from tests.support.wrapping import MODES, D, S, build
@@ -64,3 +69,17 @@ def test_observations_are_those_of_environments_without_such_infos(names, mode, 
             for name in names:
                 assert set(infos[name][infos[f"_{name}"]]) == {7}
     assert (ends > 0) == (mode is S)
+
+
+@pytest.mark.parametrize("adapts", [False, True])
+def test_an_info_env_index_is_not_taken_for_the_rows_of_a_full_batch(adapts):
+    environment = partial(Misnamed, ("env_index",), True, 3)
+    envs = build("inline", environment, D, full_batch=True)
+    envs = FrameStack(AutoresetAdapter(envs, S) if adapts else envs, 2)
+    envs.reset(seed=1)
+    before = envs.step(np.arange(3))[0]
+    observations, infos = envs.reset(options={"env_index": [1]})
+    assert infos["env_index"].tolist() == [0, 7, 0]
+    assert_identical(observations[[0, 2]], before[[0, 2]])
+    assert_identical(observations[1, 0], observations[1, 1])
+    envs.close()

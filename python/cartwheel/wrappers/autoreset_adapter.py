@@ -159,7 +159,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
     def _began(self, result: Reset, options: ResetOptions) -> Reset:
         check_infos(result[1])
-        self._step_rows = result[1].get("env_index")
+        is_whole = not self._source.resets_parts(options)
+        self._step_rows = None if is_whole else result[1]["env_index"]
         self._over[as_reset_rows(options, self.num_envs)] = False
         self._forget_unfinished()
         dropped = np.setdiff1d(self._source.rows_over(), np.flatnonzero(self._over))
@@ -168,7 +169,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         elif len(dropped):  # they ended in a step whose results this reset dropped
             with contextlib.suppress(Exception):  # a row that fails now has to be reset
                 shown, _ = self._reset_rows(dropped)
-                if "env_index" not in result[1]:
+                if is_whole:
                     space = self.single_observation_space
                     result = nested.put(space, result[0], dropped, shown), result[1]
         return self._begin_rollout(result)

@@ -14,7 +14,6 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel._internal.reset_arguments import names_rows
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
@@ -348,26 +347,20 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         source.pass_on(batch, self._inner_wrappers, self)
         return batch.as_step()
 
-    def _new_batch(self, kinds: Any, *results: Any) -> Batch:
-        """A plain batch of all rows."""
-        return Batch(None, kinds, *results)
-
-    def _transform_alone(self, batch: Batch) -> None:
+    def _transformed(self, kinds: Any, *results: Any) -> Batch:
+        """Returns a plain batch of all rows after :meth:`transform` of this wrapper alone."""
+        batch = Batch(None, kinds, *results)
         transform: Any = self.transform
         returned = transform(batch)
         batch.put_finals_back()
         if returned is not None or batch.observations is None or batch.rewards is None:
             refuse_transformed(self, batch, returned)
-
-    def _refuse_none(self) -> None:
-        """A function of observations returned ``None``."""
-        kinds = np.zeros(0, np.uint8)
-        refuse_transformed(self, Batch(None, kinds, None, None, None, None, {}))
+        return batch
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """Notes that a wrapper raised for a plain batch, which ``seen_by`` wrappers have seen."""
-        infos: dict[str, Any] = {}
-        self._source.on_its_way = self._new_batch(kinds, *results, infos)
+        parts = [*results, {}]
+        self._source.on_its_way = Batch(None, kinds, *parts)
         self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
@@ -525,8 +518,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _check_reset(self, options: ResetOptions) -> None:
         if self._recording is not None:
-            is_full = getattr(self._source.envs, "full_batch", False)
-            self._recording.check_reset(in_parts=names_rows(options) and not is_full)
+            self._recording.check_reset(in_parts=self._source.resets_parts(options))
 
     def _begin_rollout(self, result: Reset) -> Reset:
         """Records what a reset shows, if a rollout begins with it."""

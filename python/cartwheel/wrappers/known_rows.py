@@ -142,8 +142,8 @@ class KnownRows:
 
     # Resets
 
-    def _resets_parts(self, options: ResetOptions) -> bool:
-        """Whether a reset returns a batch of some rows."""
+    def resets_parts(self, options: ResetOptions) -> bool:
+        """Returns whether a reset returns a batch of some rows."""
         is_full = getattr(self.envs.unwrapped, "full_batch", False)
         return self._in_parts or (names_rows(options) and not is_full)
 
@@ -290,7 +290,7 @@ class KnownRows:
             return
         self._resets_with = seed, kept_options(options)
         rows = as_reset_rows(options, self.envs.num_envs)
-        self._note_resets(seed, options, in_parts=self._resets_parts(options))
+        self._note_resets(seed, options, in_parts=self.resets_parts(options))
         dropped = self._read_dropped()
         self._kinds.send_reset([row for row in rows if row in now.flying])
         lost = np.setdiff1d(rows, [*dropped.tolist(), *now.flying]).astype(np.int64)

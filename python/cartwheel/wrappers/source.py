@@ -197,7 +197,7 @@ class Source(KnownRows):
             self.envs.reset_async(seed=seed, options=own)
             self._read_dropped()
             self._resets_with = seed, kept_options(options)
-            self._send_resets(seed, options, in_parts=self._resets_parts(options))
+            self._send_resets(seed, options, in_parts=self.resets_parts(options))
         except BaseException as error:
             self._lose_reset(error, seed, options, before)
             raise
@@ -385,8 +385,8 @@ class Source(KnownRows):
             is_whole = not by_number and as_reset_mask(options, num_envs) is None
             self._calls.note(is_reset=is_whole)
         failed_rows(infos)  # refuses infos other than a dictionary
-        rows: Any = infos.get("env_index") if self._in_parts or by_number else None
-        if rows is not None:  # the others, if there are any, are in flight
+        if self.resets_parts(options):  # the other rows, if there are any, are in flight
+            rows = infos["env_index"]
             self._send_resets(seed, options, in_parts=True)
             kinds = self._kinds.reset(rows, None)
             batch = Batch(rows, kinds, observations, None, None, None, infos)

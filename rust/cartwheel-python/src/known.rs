@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 101] = [
+const NAMES: [&str; 99] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -17,13 +17,11 @@ const NAMES: [&str; 101] = [
     "_final_obs",
     "_final_observation",
     "_lose_at",
-    "_new_batch",
     "_observe",
     "_pass_on",
     "_plan",
-    "_refuse_none",
     "_shown_infos",
-    "_transform_alone",
+    "_transformed",
     "add_info",
     "answer",
     "answer_failed",

@@ -106,7 +106,7 @@ impl<'py> Batch<'_, 'py> {
         let py = self.py;
         let kinds = self.kinds_array()?;
         let batch = wrapper.call_method1(
-            intern!(py, "_new_batch"),
+            intern!(py, "_transformed"),
             (
                 &kinds,
                 &self.observations,
@@ -116,7 +116,6 @@ impl<'py> Batch<'_, 'py> {
                 &self.infos,
             ),
         )?;
-        wrapper.call_method1(intern!(py, "_transform_alone"), (&batch,))?;
         self.observations = batch.getattr(intern!(py, "observations"))?;
         self.set_rewards(Rewards::Given(batch.getattr(intern!(py, "rewards"))?, None));
         self.infos = batch.getattr(intern!(py, "infos"))?;
@@ -138,11 +137,11 @@ impl<'py> Batch<'_, 'py> {
     /// Calls the wrapper's `_observe`.
     pub(super) fn observe(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
         let observe = wrapper.getattr(intern!(self.py, "_observe"))?;
-        self.observations = observe.call1((&self.observations,))?;
-        self.has_changed = true;
-        if self.observations.is_none() {
-            wrapper.call_method0(intern!(self.py, "_refuse_none"))?;
+        let observations = observe.call1((&self.observations,))?;
+        if observations.is_none() {
+            return self.transform(wrapper); // refuses it by the name of the wrapper
         }
+        (self.observations, self.has_changed) = (observations, true);
         Ok(())
     }
 
