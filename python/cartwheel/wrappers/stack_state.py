@@ -9,6 +9,7 @@ import numpy as np
 
 from cartwheel.vector.pool_owner import pool_of
 from cartwheel.vector.state_dict import check_header, check_wrappers, new_state
+from cartwheel.workers.attributes import own_attribute
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
 
@@ -31,7 +32,7 @@ class Stack:
         self.wrappers: list[Any] = []
         inner = outermost
         while not hasattr(type(inner), "_load_rows"):  # rows of agents have it, too
-            if not isinstance(vars(inner).get("_source"), Source):
+            if not isinstance(own_attribute(inner, "_source"), Source):
                 raise TypeError(
                     f"`{calling}` needs vector environments and wrappers of cartwheel: "
                     f"{type(inner).__module__}.{type(inner).__qualname__} has no state."
@@ -132,7 +133,7 @@ class Stack:
         return coming
 
     def _begins_source(self, wrapper: Any) -> bool:
-        return vars(wrapper.env).get("_source") is not wrapper._source
+        return own_attribute(wrapper.env, "_source") is not wrapper._source
 
 
 def shown_by(wrapper: Any, observations: Any) -> Any:
