@@ -18,7 +18,7 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tianshou.env import BaseVectorEnv
 
 from cartwheel._internal import nested
-from cartwheel._internal.adapters import check_given, check_mode, check_names
+from cartwheel._internal.adapters import check_given, check_mode, check_names, check_one_agent
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel._internal.reset_arguments import as_seeds, check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
@@ -90,6 +90,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         wait_num: int | None = None,
         **keywords: Any,
     ) -> None:
+        check_one_agent("CartwheelVectorEnv", envs, "pass functions that make a PettingZooEnv")
         if isinstance(envs, GymnasiumVectorEnv):
             vector = _checked(envs, wait_num, keywords)
         else:

@@ -3,6 +3,7 @@
 import math
 import pickle
 import re
+import sys
 import weakref
 
 import gymnasium as gym
@@ -23,6 +24,7 @@ from tests.multiagent.environments import (
     Walkers,
 )
 from tests.multiagent.oracle import MODES, Alone, check_reset
+from tests.support.environments import was_asked_for_its_dict
 
 
 def make(env_fns, **keywords):
@@ -136,6 +138,18 @@ def test_environments_are_freed_with_their_rows_without_a_garbage_collection(env
         known = [weakref.ref(one) for one in envs.envs]
     del envs
     assert [one() for one in known] == [None, None]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="each object has a dictionary")
+@pytest.mark.parametrize("env", [Walkers, Guests, Duel])
+def test_rows_and_environments_read_their_own_attributes_as_fast_as_alone(env):
+    """As those of one agent: ``tests/vector/test_attributes.py``."""
+    with make([env] * 2) as envs:
+        envs.reset(seed=0)
+        envs.step(envs.action_space.sample())
+        envs.set_attr("render_mode", envs.get_attr("render_mode"))
+        rows = [*envs._pool.envs, *envs.envs]
+    assert [was_asked_for_its_dict(one) for one in rows] == [False] * 4
 
 
 @pytest.mark.parametrize(

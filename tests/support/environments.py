@@ -1,6 +1,7 @@
 """Environments whose results are known in advance."""
 # ruff: noqa: ARG001, ARG002 (signatures are Gymnasium's, whether an environment needs them or not)
 
+import gc
 import os
 import time
 from copy import deepcopy
@@ -11,6 +12,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Text, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+
+def was_asked_for_its_dict(one):
+    """Whether an object was asked for its ``__dict__``, as it is by this function."""
+    known = gc.get_referents(one)
+    return any(vars(one) is other for other in known)
 
 
 class TranscriptEnv(gym.Env):

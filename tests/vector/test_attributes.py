@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 import threading
 import time
 import warnings
@@ -17,7 +18,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 import cartwheel
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical, assert_names_row
-from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.environments import TranscriptEnv, transcripts, was_asked_for_its_dict
 from tests.support.faulty import FaultyEnv
 from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 
@@ -369,3 +370,20 @@ def test_repr_names_the_class_the_number_the_mode_and_the_executor(build):
     assert repr(envs) == f"VectorEnv(num_envs=2, autoreset_mode='next_step', {how})"
     envs = build(transcripts(3, 3), autoreset_mode="disabled", batch_size=1)
     assert repr(envs) == f"VectorEnv(num_envs=2, batch_size=1, autoreset_mode='disabled', {how})"
+
+
+class Introspective(TranscriptEnv):
+    def was_asked(self):
+        return was_asked_for_its_dict(self)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="each object has a dictionary")
+def test_environments_read_their_own_attributes_as_fast_as_alone(build_everywhere):
+    """An object that is asked for its ``__dict__`` takes up to three times as long afterwards."""
+    envs = build_everywhere([partial(Introspective, 3)] * 2)
+    envs.reset(seed=1)
+    for _ in range(8):
+        envs.step([1, 2])
+    envs.set_attr("length", [4, 5])
+    assert envs.get_attr("length") == (4, 5)
+    assert envs.call("was_asked") == (False, False)

@@ -71,6 +71,33 @@ def check_names(
             raise TypeError(f"`{name}` is not a keyword of {adapter}: did you mean `{own[meant]}`?")
 
 
+def check_one_agent(adapter: str, envs: Any, instead: str) -> None:
+    """Checks that a user does not give environments of several agents, in any form.
+
+    Args:
+        adapter: The name of the adapter's class.
+        envs: What the user gives.
+        instead: What to do with environments of several agents.
+
+    Raises:
+        TypeError: They have several agents.
+    """
+    if hasattr(envs, "possible_agents") or hasattr(envs, "rows_per_env"):
+        raise TypeError(f"{adapter} steps environments of one agent, got {shown(envs)}: {instead}.")
+
+
+def check_is_no_form(adapter: str, envs: Any) -> None:
+    """Checks that a user gives a ``ParallelVectorEnv`` itself, not its rows or groups.
+
+    Raises:
+        TypeError: It is another form.
+    """
+    if hasattr(getattr(envs, "envs", None), "possible_agents"):
+        raise TypeError(
+            f"{adapter} takes a ParallelVectorEnv itself, got {shown(envs)}: pass its `envs`."
+        )
+
+
 def check_given(adapter: str, envs: Any, keywords: dict[str, Any]) -> None:
     """Checks a vector environment of cartwheel that a user gives to an adapter.
 

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel._cartwheel import TimedEpisodes
 from cartwheel._internal import nested
-from cartwheel._internal.adapters import check_given
+from cartwheel._internal.adapters import check_given, check_is_no_form
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import as_seeds
@@ -331,6 +331,7 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
 
 
 def _as_parallel(envs: Any, keywords: dict[str, Any]) -> ParallelVectorEnv:
+    check_is_no_form(CartwheelAgentsVecEnv.__name__, envs)
     if isinstance(envs, ParallelVectorEnv):
         check_given(CartwheelAgentsVecEnv.__name__, envs._pool, keywords)
         check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs)

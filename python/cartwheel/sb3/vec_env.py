@@ -15,7 +15,13 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel._internal import nested
-from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
+from cartwheel._internal.adapters import (
+    check_given,
+    check_mode,
+    check_names,
+    check_one_agent,
+    check_whole_batches,
+)
 from cartwheel._internal.arguments import (
     as_autoreset_mode,
     as_bool,
@@ -378,6 +384,7 @@ def as_vector_env(
     envs: Any, num_envs: Any, keywords: dict[str, Any]
 ) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
     """Returns what the arguments of ``CartwheelVecEnv`` name, in the form that it needs."""
+    check_one_agent("CartwheelVecEnv", envs, "use CartwheelAgentsVecEnv")
     if isinstance(envs, GymnasiumVectorEnv):
         return _checked(envs, num_envs, keywords)
     is_id = isinstance(envs, str | EnvSpec)

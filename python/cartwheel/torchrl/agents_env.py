@@ -13,7 +13,7 @@ from torchrl.data import Categorical, Composite, OneHot, Unbounded
 from torchrl.envs import EnvBase
 from torchrl.envs.libs.gym import _gym_to_torchrl_spec_transform
 
-from cartwheel._internal.adapters import check_given, check_names
+from cartwheel._internal.adapters import check_given, check_is_no_form, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.multiagent import ParallelVectorEnv
@@ -100,6 +100,7 @@ class CartwheelAgentsEnv(EnvBase):
         categorical = as_bool("categorical_actions", categorical_actions)
         self._done_on_any = as_bool("done_on_any", done_on_any)
         check_names(type(self).__name__, keywords, keywords_of(ParallelVectorEnv), _OWN_KEYWORDS)
+        check_is_no_form(type(self).__name__, envs)
         is_made = isinstance(envs, ParallelVectorEnv)
         own = _checked(envs, keywords) if is_made else _made(envs, keywords)
         try:
@@ -210,10 +211,10 @@ class CartwheelAgentsEnv(EnvBase):
         }
         mask = tensordict.get("_step", None)
         if mask is not None and not mask.all():
+            # Its rollout stops at an entry `_neg_step` of a group, also over PettingZooWrapper.
             raise RuntimeError(
                 "TorchRL steps only the rows that are not over here (break_when_all_done=True), "
-                "and environments of several agents are stepped together: use "
-                "break_when_any_done=False"
+                "which its rollouts cannot do with groups of agents: use break_when_any_done=False"
             )
         observations, rewards, terminated, truncated, infos = self._groups.step(actions)
         found = self._read(observations, infos)

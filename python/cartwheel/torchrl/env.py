@@ -16,7 +16,13 @@ from torchrl.data import Binary
 from torchrl.envs import GymLikeEnv
 
 from cartwheel._internal import nested
-from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
+from cartwheel._internal.adapters import (
+    check_given,
+    check_mode,
+    check_names,
+    check_one_agent,
+    check_whole_batches,
+)
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
@@ -119,6 +125,7 @@ class CartwheelEnv(GymLikeEnv):
         self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
         self._with_masks = as_bool("with_action_masks", with_action_masks)
         check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
+        check_one_agent("CartwheelEnv", envs, "use CartwheelAgentsEnv")
         is_vector = isinstance(envs, GymnasiumVectorEnv)
         vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
         try:
@@ -420,11 +427,6 @@ def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBas
 
 
 def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
-    if hasattr(env_fns, "possible_agents"):
-        raise TypeError(
-            f"CartwheelEnv steps environments of one agent, got {shown(env_fns)}: use "
-            "CartwheelAgentsEnv."
-        )
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     check_form(

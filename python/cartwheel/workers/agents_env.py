@@ -20,6 +20,7 @@ from gymnasium.spaces import Box, Dict, MultiBinary
 
 from cartwheel._internal import nested
 from cartwheel.workers.agents_layout import FLAGS, AgentsSettings, layout_of
+from cartwheel.workers.attributes import own_attribute
 from cartwheel.workers.observation_stack import ObservationStack, in_order
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Attributes that hold the environment within one of PettingZoo's wrappers.
 _INNER = ("env", "aec_env", "par_env")
+#: Stands for an attribute that an object does not have.
+_NONE = object()
 
 
 class MakesAgentsEnv:
@@ -288,8 +291,8 @@ class AgentsEnv:
         while one is not None and id(one) not in seen:
             seen.add(id(one))
             yield one
-            own = getattr(one, "__dict__", {})
-            one = next((own[name] for name in _INNER if own.get(name) is not None), None)
+            inner = (own_attribute(one, name) for name in _INNER)
+            one = next((found for found in inner if found is not None), None)
 
     @property
     def unwrapped(self) -> Any:
@@ -315,7 +318,7 @@ class AgentsEnv:
         """Sets an attribute where it is; a new one on the innermost environment."""
         owner = self.unwrapped
         for one in self.chain():
-            if name in getattr(one, "__dict__", {}) or hasattr(type(one), name):
+            if hasattr(type(one), name) or own_attribute(one, name, _NONE) is not _NONE:
                 owner = one
                 break
         setattr(owner, name, value)

@@ -13,6 +13,7 @@ from gymnasium.wrappers import TimeLimit
 
 from cartwheel._internal.suggestions import shown
 from cartwheel.workers.agents_env import AgentsEnv
+from cartwheel.workers.attributes import own_attribute
 
 
 def refusal(env: Any, row: int) -> TypeError | None:
@@ -84,9 +85,8 @@ def truncates(env: Any) -> bool:
         seen.add(id(env))
         if isinstance(env, TimeLimit):
             return True
-        own = vars(env) if hasattr(env, "__dict__") else {}
-        spec = own.get("spec")
+        spec = own_attribute(env, "spec")
         if isinstance(spec, EnvSpec) and (spec.max_episode_steps or 0) > 0:
             return True
-        env = own.get("env")
+        env = own_attribute(env, "env")
     return False

@@ -12,6 +12,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integers, as_rows
 from cartwheel.vector.infos import is_dense
+from cartwheel.workers.attributes import own_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -439,7 +440,7 @@ def check_stats_key(envs: Any, key: Any) -> None:
                 "episodes are counted from infos that are a dict of arrays, but "
                 f"{type(inner).__name__} inside makes them a list: put it around this wrapper"
             )
-        if vars(inner).get("_stats_key") == key:
+        if own_attribute(inner, "_stats_key") == key:
             raise ValueError(
                 f"`stats_key`={key!r} is used by {type(inner).__name__} inside: give one of the "
                 "two another key"
@@ -469,9 +470,9 @@ def reported_keys(envs: Any, *, in_every_step: bool = False) -> frozenset[str]:
             an episode ended.
     """
     keys = [
-        vars(inner)["_stats_key"]
+        key
         for inner in chain(envs)
-        if "_stats_key" in vars(inner)
+        if (key := own_attribute(inner, "_stats_key")) is not None
         if not in_every_step or getattr(inner, "_reports_every_step", False)
     ]
     return frozenset([*keys, *(f"_{key}" for key in keys)])
@@ -481,7 +482,7 @@ def chain(envs: Any) -> Iterator[Any]:
     """Yields the wrappers of a vector environment, the outermost first, and it itself."""
     while isinstance(envs, VectorEnv):
         yield envs
-        envs = vars(envs).get("env")
+        envs = own_attribute(envs, "env")
 
 
 def refuse_taken(infos: dict[str, Any], key: str, mask_key: str) -> None:

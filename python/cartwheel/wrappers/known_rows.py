@@ -23,6 +23,7 @@ from cartwheel.errors import ForkedProcessError, WorkerTimeoutError, is_raised_b
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
+from cartwheel.workers.attributes import own_attribute
 from cartwheel.wrappers.batch import RESET, SHOWN, Batch, chain
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
@@ -386,5 +387,5 @@ def _of_agents(seed: Any, options: Any, num_rows: int, rows_per_env: int) -> tup
 
 def _level_in(envs: Any) -> int:
     """The level of the outermost source in a vector environment; 0 if there is none."""
-    sources = (vars(inner).get("_source") for inner in chain(envs))
+    sources = (own_attribute(inner, "_source") for inner in chain(envs))
     return next((source._level for source in sources if isinstance(source, KnownRows)), 0)

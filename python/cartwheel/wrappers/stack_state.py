@@ -15,6 +15,7 @@ from cartwheel.vector.state_dict import (
     described,
     new_state,
 )
+from cartwheel.workers.attributes import own_attribute
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
 
@@ -37,7 +38,7 @@ class Stack:
         self.wrappers: list[Any] = []
         inner = outermost
         while not hasattr(type(inner), "_load_rows"):  # rows of agents and EnvPool's pools, too
-            if not isinstance(vars(inner).get("_source"), Source):
+            if not isinstance(own_attribute(inner, "_source"), Source):
                 raise TypeError(
                     f"`{calling}` needs vector environments and wrappers of cartwheel: "
                     f"{type(inner).__module__}.{type(inner).__qualname__} has no state."
@@ -138,7 +139,7 @@ class Stack:
         return coming
 
     def _begins_source(self, wrapper: Any) -> bool:
-        return vars(wrapper.env).get("_source") is not wrapper._source
+        return own_attribute(wrapper.env, "_source") is not wrapper._source
 
 
 def shown_by(wrapper: Any, observations: Any) -> Any:

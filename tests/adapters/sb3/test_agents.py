@@ -314,6 +314,13 @@ def test_misuse_is_refused(ours):
             ours(envs)
         with pytest.raises(TypeError, match=r"num_workers.* cannot be given with a vector env"):
             ours(envs, num_workers=1)
+        rows, groups = envs.as_rows(), envs.by_group({"walkers": envs.possible_agents})
+        for form in (rows, groups):
+            with pytest.raises(TypeError, match=r"itself, got (AgentRows|Groups).*pass its `envs`"):
+                ours(form)
+        for form in (envs, rows):
+            with pytest.raises(TypeError, match=r"of one agent, got .*: use CartwheelAgentsVecEnv"):
+                importlib.import_module("cartwheel.sb3").CartwheelVecEnv(form)
     with pytest.raises(gym.error.ClosedEnvironmentError):
         ours(envs)
     with pytest.raises(ValueError, match="'host' has Dict"):

@@ -10,6 +10,7 @@ import pytest
 
 import cartwheel
 from cartwheel.wrappers import NumpyToTorch
+from tests.multiagent.environments import Walkers
 from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
@@ -465,6 +466,10 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
     with pytest.raises(TypeError, match="needs a vector environment of cartwheel"):
         tianshou.ours(theirs)
     theirs.close()
+    with cartwheel.ParallelVectorEnv([Walkers], executor="inline") as agents:
+        for form in (agents, agents.as_rows()):
+            with pytest.raises(TypeError, match=r"of one agent, got .* that make a PettingZooEnv"):
+                tianshou.ours(form)
 
     class Pair(Lived):
         def __init__(self):

@@ -189,7 +189,7 @@ def test_no_agent_lives_once_a_limit_or_a_failure_ended_its_episode(fails_at, ke
 def test_agents_that_end_first_need_a_mask_and_rows_are_stepped_together():
     for keywords, breaks, error, message in (
         ({"done_on_any": False}, {}, ValueError, "ended before others in .* use_mask=True"),
-        ({"use_mask": True}, {"break_when_all_done": True}, RuntimeError, "stepped together"),
+        ({"use_mask": True}, {"break_when_all_done": True}, RuntimeError, "groups of agents"),
     ):
         env = ours(Walkers, keywords)
         env.set_seed(1)

@@ -91,6 +91,10 @@ def test_vector_environments_of_others_and_what_is_none_are_refused(runs):
     with cartwheel.ParallelVectorEnv(players, executor="inline") as agents:
         with pytest.raises(TypeError, match=r"of one agent, got ParallelVec.*CartwheelAgentsEnv"):
             runs.CartwheelEnv(agents)
+        with pytest.raises(TypeError, match=r"of one agent, got AgentRows.*CartwheelAgentsEnv"):
+            runs.CartwheelEnv(agents.as_rows())
+        with pytest.raises(TypeError, match=r"itself, got AgentRows.*pass its `envs`"):
+            CartwheelAgentsEnv(agents.as_rows())
         with pytest.raises(TypeError, match="pass the functions that this vector environment is"):
             cartwheel.VectorEnv(agents)
 
