@@ -112,6 +112,8 @@ def evaluate(
     the episode is not complete. It is dropped and counted in :attr:`Evaluation.failures`, and the
     same environment plays another episode. A failure beyond ``max_restarts`` is raised. An
     environment that fails in 100 episodes in a row is an error, if ``max_restarts`` allows so many.
+    Episodes that do not end keep this function from returning: make environments without a limit
+    of their own with ``max_episode_steps``.
 
     All environments are reset at the start, and every episode is a whole one: with
     ``staggered_reset=True`` this reset does not stagger rows. Afterwards, and after an exception,

@@ -88,7 +88,7 @@ class VectorEnv(
         >>> envs.close()
 
     The arguments are those of ``AsyncVectorEnv``, in the same order. Values, infos, spaces, seeds
-    and errors are Gymnasium's; ``docs/gymnasium-differences.md`` lists the few exceptions.
+    and errors are Gymnasium's; ``docs/gymnasium-differences.md`` lists the exceptions.
     Each worker process runs several environments and writes their results into shared memory.
 
     Row ``i`` is environment ``i``: ``env_fns[i]`` makes it, and entry ``i`` of every array and
