@@ -108,6 +108,16 @@ def test_actions_that_do_not_fit_are_refused_before_a_step(tmp_path):
     recorder.close()
 
 
+def test_rows_in_flight_cannot_be_asked_for_terminal_frames(tmp_path):
+    envs = painters(mode=AutoresetMode.SAME_STEP)
+    envs.reset()
+    envs.send([0], [0])
+    with pytest.raises(AlreadyPendingCallError, match=r"`RecordEpisode` while rows \[0\]"):
+        record(tmp_path, envs, save_video=True)
+    assert not any(tmp_path.iterdir())
+    envs.close()
+
+
 def test_a_refused_call_leaves_the_actions_in_flight(tmp_path):
     recorder = record(tmp_path, painters(mode=AutoresetMode.NEXT_STEP))
     recorder.reset()

@@ -199,6 +199,20 @@ def test_only_filmed_rows_are_drawn_and_only_their_resets_count(tmp_path, reel):
     assert drawn == [0, 5, 0]
 
 
+def test_recorders_of_other_rows_have_terminal_frames_too(tmp_path, reel):
+    recorder = painters(mode=S)
+    for row in (2, 0):
+        recorder = RecordEpisode(recorder, tmp_path / str(row), False, video_envs=[row])
+    recorder.reset()
+    for _ in range(4):
+        recorder.step(np.zeros(3, int))
+    recorder.close()
+    first = {name: frames for name, frames in reversed(reel) if name.startswith("0_")}
+    for name, row, length in (("0_row_0.mp4", 0, 3), ("0_row_2.mp4", 2, 4)):
+        shown = [colors(image)[0] for image in first[name]]
+        assert shown == [(row, 0, step) for step in range(length + 1)]
+
+
 def test_steps_without_the_trigger_are_not_drawn(tmp_path, reel):
     envs = painters(lengths=(9, 9, 9))
     steps = []

@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel.recorder.h5_file import load_library
+from cartwheel.vector.pool_owner import pool_of
+from cartwheel.wrappers.batch import chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +22,11 @@ IMAGES = ("rgb_array",)
 
 
 def why_no_video(envs: Any, mode: AutoresetMode) -> str | None:
-    """Returns the reason why a vector environment cannot be recorded as video, or ``None``."""
+    """Returns the reason why a vector environment cannot be recorded as video, or ``None``.
+
+    Raises:
+        gymnasium.error.AlreadyPendingCallError: Rows cannot be asked for terminal frames now.
+    """
     bare = envs.unwrapped
     render_mode = getattr(envs, "render_mode", None)
     if render_mode not in IMAGES:
@@ -40,6 +46,9 @@ def why_no_video(envs: Any, mode: AutoresetMode) -> str | None:
             "in SAME_STEP it is reset before its terminal frame can be drawn: use a vector "
             "environment of cartwheel, or another autoreset mode"
         )
+    pool = pool_of(bare)
+    if mode == AutoresetMode.SAME_STEP and pool is not None:
+        pool.check("RecordEpisode", idle=True)
     return None
 
 
@@ -58,8 +67,9 @@ class FrameSource:
         bare = envs.unwrapped
         self._draws_rows = "env_index" in inspect.signature(bare.render).parameters
         self._shape: tuple[int, ...] | None = None
-        if mode == AutoresetMode.SAME_STEP:
-            bare.draw_final_frames(rows)
+        if mode == AutoresetMode.SAME_STEP:  # a request replaces those of recorders inside
+            inside = (getattr(vars(one).get("_videos"), "rows", ()) for one in chain(envs))
+            bare.draw_final_frames(sorted(set(rows).union(*inside)))
 
     def draw(self, rows: list[int]) -> dict[int, NDArray[np.uint8]]:
         """Returns copies of frames ``[height, width, 3]``, by row.

@@ -126,6 +126,7 @@ class RecordEpisode(VectorWrapper):
         ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``; or
             rewards are arrays (``reward_space``).
         OSError: Files cannot be written, or exist.
+        gymnasium.error.AlreadyPendingCallError: In ``SAME_STEP`` filmed rows are in flight.
         ImportError: ``h5py``, PyAV or Pillow is missing: ``pip install 'cartwheel[record]'``.
     """
 
@@ -313,8 +314,7 @@ class RecordEpisode(VectorWrapper):
     def close(self, **kwargs: Any) -> None:
         """Writes the rest, and closes the files and the environments.
 
-        Another thread may step meanwhile: its steps are recorded up to here. A forked child writes
-        nothing.
+        Steps of another thread are recorded up to here. A forked child writes nothing.
 
         Raises:
             Exception: The error of the writing thread, after all is closed.

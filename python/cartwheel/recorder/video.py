@@ -208,6 +208,9 @@ class VideoRecorder:
         videos: The videos of the rows.
         trigger: Whether a step is drawn, by its number; ``None``: all are.
         has_captions: Whether numbers are written on the frames.
+
+    Attributes:
+        rows: The recorded rows.
     """
 
     def __init__(
@@ -222,8 +225,9 @@ class VideoRecorder:
         self._frames, self._videos, self._trigger = frames, videos, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(videos, TiledVideo)
+        self.rows = videos.rows
         self._has_video = np.zeros(num_envs, np.bool_)
-        self._has_video[videos.rows] = True
+        self._has_video[self.rows] = True
         #: The frames of recorded rows in the present batch; ``None``: nothing is drawn.
         self._drawn: dict[int, Any] | None = None
 
