@@ -1,8 +1,9 @@
 """Environments of several agents: ``ParallelVectorEnv`` against bare loops and other packages.
 
 Runs where all of them are, in ``.venv-agents``: ``make bench-agents``. The loops step
-each environment by its own methods, on all cores at once. ``VectorEnv`` over the same environments,
-of which it gets no observations, shows what lockstep costs: the rest is that of the agents.
+each environment by its own methods, on all cores at once. Loops that wait for each other after each
+turn are the limit of a ``step`` of all environments. ``VectorEnv`` over the same environments,
+of which it gets no observations, costs what a worker does anyway: the rest is that of the agents.
 
 Loops count a reset as a step, as in ``NEXT_STEP``. In ``SAME_STEP`` each counted step is one of an
 environment, and resets come on top, so loops that reset at once do the same work for it.
@@ -210,6 +211,10 @@ BARE_AT_ONCE = Contender(
     "bare loops that reset at once",
     lambda env_fns: Ceiling([functools.partial(BareAtOnce, env_fn) for env_fn in env_fns]),
 )
+BARE_IN_LOCKSTEP = Contender(
+    "bare loops in lockstep",
+    lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns], lockstep=True),
+)
 LOCKSTEP = Contender("lockstep", lockstep)
 AGILERL = Contender("AgileRL", agilerl)
 PEERS = [
@@ -233,6 +238,7 @@ RACES: list[tuple[str, str, Callable[[], Any], int, list[Claim]]] = [
             Claim(NEXT_STEP, BARE, 0.9),
             Claim(SAME_STEP, BARE, 0.9),
             Claim(SAME_STEP, BARE_AT_ONCE, 0.9),
+            Claim(NEXT_STEP, BARE_IN_LOCKSTEP, 0.93),
             Claim(NEXT_STEP, LOCKSTEP, 0.95),
             *(Claim(NEXT_STEP, peer, 1.35) for peer in PEERS),
         ],
@@ -246,6 +252,7 @@ RACES: list[tuple[str, str, Callable[[], Any], int, list[Claim]]] = [
             Claim(NEXT_STEP, BARE, 0.95),
             Claim(SAME_STEP, BARE, 0.92),
             Claim(SAME_STEP, BARE_AT_ONCE, 0.92),
+            Claim(NEXT_STEP, BARE_IN_LOCKSTEP, 0.95),
             Claim(NEXT_STEP, LOCKSTEP, 0.95),
         ],
     ),
@@ -259,6 +266,8 @@ def called(rival: Contender) -> str:
         return "the ceiling: bare loops on all cores"
     if rival is BARE_AT_ONCE:
         return "the same loops, which reset in the step that ends an episode"
+    if rival is BARE_IN_LOCKSTEP:
+        return "the ceiling in lockstep: bare loops that wait for each other after each turn"
     if rival is LOCKSTEP:
         return "`VectorEnv` of environments that show nothing"
     package, _, how = rival.name.partition(" ")

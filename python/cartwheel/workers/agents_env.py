@@ -157,7 +157,7 @@ class AgentsEnv:
         before = names if all_act else list(before)  # which the environment may change
         if self._stacks_all_actions:
             # The space has an action for each agent; a check would take longer than the rest.
-            actions = dict(zip(names, action["0"], strict=False))
+            actions = dict(zip(names, action["0"]))  # noqa: B905 - the keyword takes as long
         else:
             actions = self._actions(action)
         if self._settings.action_repeat > 1:
