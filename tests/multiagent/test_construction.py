@@ -330,6 +330,14 @@ def test_seeds_and_options_reach_the_environments_of_their_rows(mode):
             np.testing.assert_array_equal(observations[name][1], expected[name])
 
 
+def test_a_property_that_raises_keeps_its_text():
+    with (
+        cartwheel.ParallelVectorEnv([Guests], executor="thread") as envs,
+        pytest.raises(AttributeError, match="are not in this thread; use call"),
+    ):
+        envs.envs  # noqa: B018
+
+
 def test_names_of_other_interfaces_are_answered_with_ours():
     with cartwheel.ParallelVectorEnv([Guests], executor="inline") as envs:
         for name, text in {

@@ -91,16 +91,16 @@ class AgentsBase(ClosesAfterWith):
 
     if not TYPE_CHECKING:  # type checkers would accept every name
 
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> Any:
             """Gives advice for names that PettingZoo's environments, or rows, have.
 
             Raises:
-                AttributeError: Always.
+                AttributeError: Always; for a property that raised one, as :attr:`envs` may, again.
             """
-            advice = _ADVICE.get(name)
+            if name not in _ADVICE:
+                return object.__getattribute__(self, name)
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-                + (f": {advice}" if advice else ""),
+                f"{type(self).__name__!r} object has no attribute {name!r}: {_ADVICE[name]}",
                 name=name,
                 obj=self,
             )
