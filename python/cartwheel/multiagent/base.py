@@ -56,7 +56,6 @@ class AgentsBase(ClosesAfterWith):
         state_space: The space of the state of one environment; ``None`` without ``state=True``.
         num_envs: The number of environments.
         batch_size: The number of rows of a batch.
-        autoreset_mode: When a row whose episode is over restarts.
         executor: Where environments run; never ``"auto"``.
         metadata: Those of the first environment, and the autoreset mode.
         render_mode: That of the first environment.
@@ -77,7 +76,6 @@ class AgentsBase(ClosesAfterWith):
         self.state_space: Space[Any] | None = layout.state_space
         self.num_envs: int = self._pool.num_envs
         self.batch_size: int = rows
-        self.autoreset_mode: AutoresetMode = self._pool.autoreset_mode
         self.executor: Executor = self._pool.executor
         self.metadata: dict[str, Any] = self._pool.metadata
         self.render_mode: str | None = self._pool.render_mode
@@ -109,6 +107,11 @@ class AgentsBase(ClosesAfterWith):
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     # Attributes and calls
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a row whose episode is over restarts. Workers have read it, so it cannot be set."""
+        return self._pool.autoreset_mode
 
     @property
     def num_agents(self) -> int:
