@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gymnasium.spaces import Space
 
+from cartwheel._cartwheel import usable_cpus
 from cartwheel._internal.arguments import (
     as_bool,
     as_context,
@@ -172,8 +173,7 @@ class AwaitableEnvs:
             )
         if max_restarts is not None:
             as_integer("max_restarts", max_restarts, 0)
-        processors = os.cpu_count() or 1
-        at_once = max(4, 2 * processors) if start_concurrency is None else start_concurrency
+        at_once = max(4, 2 * usable_cpus()) if start_concurrency is None else start_concurrency
         settings = Settings(
             name=type(self).__name__,
             context=_context(context),
