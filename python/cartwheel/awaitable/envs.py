@@ -341,7 +341,7 @@ class AwaitableEnvs:
         Returns:
             A context whose ``async with`` gives a :class:`RowLease` and returns the row in the end.
         """
-        return Acquiring(self)
+        return Acquiring(self, self._rows)
 
     def stats(self) -> Stats:
         """Returns steps, resets and times of each row, so far.
@@ -375,8 +375,7 @@ class AwaitableEnvs:
                 rows.close()
         _end(rows.service)
         if loop is not None and loop.is_closed():
-            # One that closed while the thread announced an outcome refers to it: a cycle.
-            self._rows.loop = self._rows._taking = None
+            rows.forget_loop()
 
     async def aclose(self) -> None:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""

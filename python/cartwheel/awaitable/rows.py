@@ -410,6 +410,13 @@ class Rows:
                     _fail(request, self._closed_error())
             row.current = row.waiting = None
 
+    def forget_loop(self) -> None:
+        """Drops a loop that is closed.
+
+        One that closed while the thread announced an outcome refers to this object: a cycle.
+        """
+        self.loop = self._taking = None
+
     async def closed(self) -> None:
         """Waits for the end; in a forked child, which has no part in it, not at all."""
         if os.getpid() != self.service.owner:
