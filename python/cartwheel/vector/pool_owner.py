@@ -56,13 +56,19 @@ class PoolOwner(Generic[ObsType, ActType]):
         return list(range(self.num_envs)) if rows is None else rows
 
 
-def pool_of(envs: Any) -> Pool | None:
-    """Returns the pool that counts and checks the calls of a vector environment, if it has one.
+def owner_of_pool(envs: Any) -> PoolOwner | None:
+    """Returns the vector environment whose pool counts and checks the calls of ``envs``, if any.
 
-    Rows of agents have the pool of their environments, which is not their own.
+    That of rows of agents is the one of their environments.
     """
     owner = getattr(envs, "_pool_owner", envs)
-    return owner._pool if isinstance(owner, PoolOwner) else None
+    return owner if isinstance(owner, PoolOwner) else None
+
+
+def pool_of(envs: Any) -> Pool | None:
+    """Returns the pool that counts and checks the calls of a vector environment, if it has one."""
+    owner = owner_of_pool(envs)
+    return None if owner is None else owner._pool
 
 
 @contextlib.contextmanager
