@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import keyword
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -136,10 +135,10 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
                 ``SAME_STEP``, or the pool has windows.
         """
         try:
-            xla: Any = importlib.import_module("cartwheel.envpool.xla")
+            from cartwheel.envpool.xla import functions
         except ImportError as error:
             raise RuntimeError(f"XLA is unavailable: {error}") from error
-        return xla.functions(self)  # type: ignore[no-any-return]
+        return functions(self)
 
     def close(self, **keywords: Any) -> None:
         """Closes the environments and ends their workers; later calls raise."""
