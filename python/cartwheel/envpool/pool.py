@@ -238,7 +238,7 @@ class EnvPool(ClosesAfterWith):
         ]
         for some, begin, own in parts:
             if begin:
-                self._send_reset("send", some, None, {})
+                self._send_reset("send", some, None, {}, alone=False)
             else:
                 self._pool.send(own, some)
 
@@ -260,24 +260,30 @@ class EnvPool(ClosesAfterWith):
                 After a :meth:`recv` that timed out, this error is not raised: the method waits for
                 all outstanding results and drops them.
         """
-        self._begin_reset("async_reset", env_id, seed, options)
+        self._begin_reset("async_reset", env_id, seed, options, alone=False)
 
     def _begin_reset(
-        self, calling: str, env_id: Any, seed: Any, options: dict[str, Any] | None
+        self,
+        calling: str,
+        env_id: Any,
+        seed: Any,
+        options: dict[str, Any] | None,
+        *,
+        alone: bool,
     ) -> None:
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         check_dictionary("options", options)
         if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
-        self._send_reset(calling, ids, seed, options or {})
+        self._send_reset(calling, ids, seed, options or {}, alone=alone)
 
     def _send_reset(
-        self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any]
+        self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any], *, alone: bool
     ) -> None:
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
-        alone = calling == "reset"  # `reset` returns no rewards, so no results may be outstanding
         try:
+        """Sends resets; ``alone``: no results may be outstanding, of any environment."""
             options = {**options, "env_index": ids}
             self._envs._send_resets(calling, seed, options, alone=alone)
         except gym.error.AlreadyPendingCallError:
@@ -346,7 +352,8 @@ class EnvPool(ClosesAfterWith):
             if env_id is not None:
                 raise ValueError("name the environments by `env_id` or by a `reset_mask`, not both")
             return self._reset_masked(seed, options)
-        self._begin_reset("reset", env_id, seed, options)
+        # It returns no rewards, so those of no environment may be outstanding.
+        self._begin_reset("reset", env_id, seed, options, alone=True)
         return self._receive(None)
 
     def _reset_masked(self, seed: Any, options: dict[str, Any]) -> Batch:
