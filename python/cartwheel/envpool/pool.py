@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from cartwheel.vector.stats import Stats
 
 
+#: What :meth:`EnvPool.step` returns, and ``recv`` without keywords.
+Step = TypeVar("Step")
+
 #: The exceptions with which the core refuses a send before anything is sent.
 _REFUSALS = (TypeError, ValueError, gym.error.ResetNeeded, gym.error.AlreadyPendingCallError)
 
@@ -47,7 +50,7 @@ class Batch(NamedTuple):
     infos: dict[str, Any]
 
 
-class EnvPool(ClosesAfterWith):
+class EnvPool(ClosesAfterWith, Generic[Step]):
     """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 
     Only one thread may use a pool at a time: a call during a call of another thread raises
@@ -167,13 +170,14 @@ class EnvPool(ClosesAfterWith):
                 return
         self._send_checked(action, env_id)
 
-    def step(self, action: Any, env_id: Any = None) -> Any:
+    def step(self, action: Any, env_id: Any = None) -> Step:
         """Sends and receives: :meth:`send` followed by ``recv``, whose results it returns."""
         try:
             self.send(action, env_id)
         except EnvBusyError as busy:
             raise EnvBusyError("step", busy.env_ids) from None
-        return self.recv()
+        received: Step = self.recv()
+        return received
 
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
         """Returns actions, the environments that they are for, and the environments of players."""
@@ -280,10 +284,10 @@ class EnvPool(ClosesAfterWith):
     def _send_reset(
         self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any], *, alone: bool
     ) -> None:
+        """Sends resets; ``alone``: no results may be outstanding, of any environment."""
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
         try:
-        """Sends resets; ``alone``: no results may be outstanding, of any environment."""
             options = {**options, "env_index": ids}
             self._envs._send_resets(calling, seed, options, alone=alone)
         except gym.error.AlreadyPendingCallError:
