@@ -165,7 +165,9 @@ def make_vec(
         Exception: As for :class:`VectorEnv`.
     """
     num_envs = as_num_envs(num_envs)
-    _check(wrappers, vector_kwargs)
+    if vector_kwargs is not None and not isinstance(vector_kwargs, Mapping):
+        raise TypeError(f"`vector_kwargs` must be a dictionary, got {shown(vector_kwargs)}.")
+    given = None if wrappers is None else _as_wrappers(wrappers)
     by_ale = is_made_by_ale(id, {**kwargs, **(vector_kwargs or {})})
     spec, chosen_mode = _find(id), _as_mode(vectorization_mode)
     stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
@@ -176,13 +178,13 @@ def make_vec(
         vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
     if by_ale:
-        spec = as_ale_spec(spec, wrappers or (), one_by_one=one_by_one)
+        spec = as_ale_spec(spec, given or (), one_by_one=one_by_one)
         for keywords in (vector_kwargs, kwargs):
             keywords.pop("executor", None)
         by_ale_py: AleVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
         return by_ale_py
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
-        all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
+        all_wrappers = [*spec.additional_wrappers, *(given or ())]
         if all_wrappers:
             raise gym.error.Error(
                 f"{spec.id} is native: its environments cannot be wrapped one by one. "
@@ -195,8 +197,8 @@ def make_vec(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
         )
     recipe = Recipe.from_spec(spec, num_envs)
-    if wrappers is not None:
-        recipe.wrappers = tuple(wrappers)
+    if given is not None:
+        recipe.wrappers = given
     if chosen_mode in _EXECUTORS:
         recipe.vector_kwargs["executor"] = _EXECUTORS[chosen_mode]
     plain = (kwargs.keys() & _VECTOR_KEYWORDS) - vector_kwargs.keys()
@@ -205,16 +207,15 @@ def make_vec(
     return recipe.make()
 
 
-def _check(wrappers: Any, vector_kwargs: Any) -> None:
-    if vector_kwargs is not None and not isinstance(vector_kwargs, Mapping):
-        raise TypeError(f"`vector_kwargs` must be a dictionary, got {shown(vector_kwargs)}.")
-    if wrappers is None:
-        return
+def _as_wrappers(wrappers: Any) -> tuple[Callable[[Any], Any], ...]:
+    """Returns functions as a tuple: an iterator has them only once."""
     if not isinstance(wrappers, Iterable):
         raise TypeError(f"`wrappers` must be a list of functions, got {shown(wrappers)}.")
-    for at, wrapper in enumerate(wrappers):
-        if not callable(wrapper):
-            raise TypeError(f"wrappers[{at}] must be a function, got {shown(wrapper)}.")
+    functions = tuple(wrappers)
+    for at, function in enumerate(functions):
+        if not callable(function):
+            raise TypeError(f"wrappers[{at}] must be a function, got {shown(function)}.")
+    return functions
 
 
 def _make_whole(

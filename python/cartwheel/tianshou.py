@@ -394,17 +394,15 @@ def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> 
     return VectorEnv(fns, autoreset_mode=mode, **keywords)
 
 
-def _checked(
-    envs: GymnasiumVectorEnv[Any, Any, Any], wait_num: Any, keywords: dict[str, Any]
-) -> Any:
+def _checked(envs: Any, wait_num: Any, keywords: dict[str, Any]) -> Any:
     if not getattr(envs, "steps_rows", False):
         raise TypeError(
             "Tianshou steps some of the environments, which needs a vector environment of "
             f"cartwheel, without wrappers of Gymnasium around it; this is {envs}"
         )
     check_given("CartwheelVectorEnv", envs, keywords)
-    _check_mode(envs.autoreset_mode)  # type: ignore[attr-defined]
-    batch_size = envs.batch_size  # type: ignore[attr-defined]
+    _check_mode(envs.autoreset_mode)
+    batch_size = envs.batch_size
     if wait_num not in (None, batch_size):
         raise ValueError(
             f"`wait_num` is the batch_size of a vector environment, {batch_size} here, got "

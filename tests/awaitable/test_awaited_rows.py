@@ -18,6 +18,7 @@ from tests.support.sessions import (
     Numbered,
     Session,
     limit,
+    limit_waits,
     opened,
     outcome,
     sent,
@@ -258,7 +259,7 @@ def test_a_request_after_a_restart_waits_until_a_row_that_was_late_has_ended():
             limit(envs, SHORT_S / 5)
             assert isinstance(await outcome(envs.step(0, "hang")), WorkerTimeoutError)
             limit(envs, LONG_S)
-            envs._rows._timeout = SHORT_S / 5  # for what waits
+            limit_waits(envs, SHORT_S / 5)
             process = envs._rows.service._group.processes[0]
             kill = process.kill
             ended = threading.Timer(SHORT_S, kill)

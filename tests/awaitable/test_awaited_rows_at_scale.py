@@ -61,6 +61,12 @@ def test_rows_start_when_they_are_used_and_a_few_at_a_time():
     asyncio.run(main())
 
 
+def test_by_default_two_start_at_once_for_each_processor_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr("cartwheel.awaitable.envs.usable_cpus", lambda: 3)
+    with cartwheel.AwaitableEnvs([Numbered] * 8, lazy=True) as envs:
+        assert envs._rows.service._settings.start_concurrency == 6
+
+
 @pytest.mark.parametrize("end", ["pending", "raise", "no close"])
 def test_programs_end_with_their_own_exit_code(end):
     program = f"""

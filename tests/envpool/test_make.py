@@ -316,6 +316,12 @@ def test_an_id_cannot_be_registered_twice(taken):
     assert "tests/New-v0" not in envpool.list_all_envs()
 
 
+def test_one_alias_is_not_a_list_of_letters():
+    with pytest.raises(TypeError, match=r"`aliases` must be a list of ids.*\['tests/Other-v0'\]"):
+        envpool.register("tests/New-v0", TranscriptEnv, aliases="tests/Other-v0")
+    assert "tests/New-v0" not in envpool.list_all_envs()
+
+
 def test_modules_named_in_an_id_are_imported(make, tmp_path, monkeypatch):
     source = "import gymnasium\nfrom tests.support.environments import NestedEnv\n"
     source += "gymnasium.register('Elsewhere-v0', entry_point=NestedEnv)\n"

@@ -95,6 +95,15 @@ def test_wrappers_are_applied_in_order_in_the_workers(executor):
     )
 
 
+def test_wrappers_may_be_an_iterator():
+    wrappers = [TimeAwareObservation]
+    with (
+        make("Pendulum-v1", 2, executor="inline", wrappers=wrappers) as envs,
+        make("Pendulum-v1", 2, executor="inline", wrappers=iter(wrappers)) as same,
+    ):
+        assert same.single_observation_space == envs.single_observation_space
+
+
 class PatientEnv(TranscriptEnv):
     """Has keywords with the same names as keywords of the vector environment."""
 

@@ -344,6 +344,22 @@ def test_seeds_and_options_reach_the_environments_of_their_rows(mode):
             np.testing.assert_array_equal(observations[name][1], expected[name])
 
 
+def test_a_property_that_raises_keeps_its_text():
+    with (
+        cartwheel.ParallelVectorEnv([Guests], executor="thread") as envs,
+        pytest.raises(AttributeError, match="are not in this thread; use call"),
+    ):
+        envs.envs  # noqa: B018
+
+
+def test_the_mode_can_be_read_and_not_set():
+    with make([Walkers], autoreset_mode="same_step") as envs:
+        for seen in (envs, envs.as_rows()):
+            with pytest.raises(AttributeError):
+                seen.autoreset_mode = AutoresetMode.NEXT_STEP
+            assert seen.autoreset_mode is AutoresetMode.SAME_STEP
+
+
 def test_names_of_other_interfaces_are_answered_with_ours():
     with cartwheel.ParallelVectorEnv([Guests], executor="inline") as envs:
         for name, text in {

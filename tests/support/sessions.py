@@ -185,9 +185,14 @@ def limit(envs, seconds):
 
     So only what hangs is short of time, and nothing else depends on how busy the machine is.
     """
-    rows = envs._rows
-    rows._timeout = seconds
-    rows.service._settings = dataclasses.replace(rows.service._settings, timeout=seconds)
+    limit_waits(envs, seconds)
+    service, policy = envs._rows.service, envs._rows._policy
+    service._settings = dataclasses.replace(service._settings, policy=policy)
+
+
+def limit_waits(envs, seconds):
+    """Requests may wait so many seconds for a row that was late, from now on."""
+    envs._rows._policy = dataclasses.replace(envs._rows._policy, timeout=seconds)
 
 
 async def sent(envs, row):

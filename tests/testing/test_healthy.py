@@ -181,6 +181,11 @@ def test_a_report_has_a_line_for_each_check_and_note(check):
 # Wrong arguments
 
 
+def test_checks_that_are_left_out_may_be_an_iterator(check):
+    report = check(walks(), skip=iter(only("rows")))
+    assert list(report.passed) == ["rows"]
+
+
 def test_wrong_arguments_are_refused_by_name():
     envs = walks()
     for error, text, keywords in [

@@ -74,7 +74,8 @@ assert_type(wrapped.recv(), Step)
 # Pools of EnvPool's interface.
 pool = cartwheel.envpool.make("CartPole-v1", num_envs=2)
 assert_type(pool, cartwheel.envpool.GymnasiumEnvPool)
-pool.step(np.zeros(2, np.int64))[0].shape  # noqa: B018
+Pooled = tuple[Any, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+assert_type(pool.step(np.zeros(2, np.int64)), Pooled)
 assert_type(cartwheel.envpool.make("CartPole-v1", "dm"), cartwheel.envpool.DMEnvPool)
 cartwheel.envpool.make("CartPole-v1", env_type="gym").step(np.zeros(1, np.int64))
 cartwheel.envpool.make("CartPole-v1", "dmc")  # type: ignore[call-overload]

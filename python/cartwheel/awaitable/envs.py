@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gymnasium.spaces import Space
 
+from cartwheel._cartwheel import usable_cpus
 from cartwheel._internal.arguments import (
     as_bool,
     as_context,
@@ -17,13 +18,12 @@ from cartwheel._internal.arguments import (
     as_timeout,
     check_dictionary,
 )
-from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, check_choice
 from cartwheel._internal.process import Finalizer, slices
 from cartwheel._internal.reset_arguments import as_seed
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.awaitable.lease import Acquiring
 from cartwheel.awaitable.requests import Settings
-from cartwheel.awaitable.rows import Policy, Rows
+from cartwheel.awaitable.rows import Rows
 from cartwheel.vector.stats import Stats
 from cartwheel.workers.awaited_env import Asked
 from cartwheel.workers.launch import pickled_apart
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath
     from cartwheel.awaitable.service import Service
 
 #: The maximum number of seconds that a close takes.
@@ -156,24 +157,22 @@ class AwaitableEnvs:
     ) -> None:
         """Starts the thread that serves the rows, which starts the processes."""
         functions = as_env_fns(env_fns)
-        check_choice("on_error", on_error, OnError)
-        check_choice("on_worker_death", on_worker_death, OnWorkerDeath)
-        check_choice("on_timeout", on_timeout, OnTimeout)
-        seconds = as_timeout(timeout)
-        if on_timeout == "restart" and not seconds:
-            raise ValueError(
-                "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a row "
-                f"is killed, got timeout={timeout!r}."
-            )
-        if seconds == 0.0:
+        limit = max_worker_memory
+        policy = RestartPolicy(
+            on_error,
+            on_worker_death,
+            on_timeout,
+            as_timeout(timeout),
+            max_restarts,
+            max_episodes_per_worker,
+            None if limit is None else as_bytes("max_worker_memory", limit),
+        )
+        if policy.timeout == 0.0:
             raise ValueError(
                 "`timeout` must be positive, or None for no limit: in 0 seconds no request "
                 f"succeeds, got {timeout!r}."
             )
-        if max_restarts is not None:
-            as_integer("max_restarts", max_restarts, 0)
-        processors = os.cpu_count() or 1
-        at_once = max(4, 2 * processors) if start_concurrency is None else start_concurrency
+        at_once = max(4, 2 * usable_cpus()) if start_concurrency is None else start_concurrency
         settings = Settings(
             name=type(self).__name__,
             context=_context(context),
@@ -182,18 +181,10 @@ class AwaitableEnvs:
             spaces=_as_spaces(spaces),
             lazy=as_bool("lazy", lazy),
             start_concurrency=as_integer("start_concurrency", at_once, 1),
-            timeout=seconds,
-            kills_hung=on_timeout == "restart",
-            limits=RestartPolicy(
-                max_episodes_per_worker=max_episodes_per_worker,
-                max_worker_memory=None
-                if max_worker_memory is None
-                else as_bytes("max_worker_memory", max_worker_memory),
-            ),
+            policy=policy,
         )
-        policy = Policy(on_error, on_worker_death, on_timeout, max_restarts)
         self._num_envs = len(functions)
-        self._rows = Rows(pickled_apart(functions), settings, policy)
+        self._rows = Rows(pickled_apart(functions), settings)
         self._finalizer = Finalizer(self, _end, self._rows.service)
 
     def __repr__(self) -> str:
@@ -350,7 +341,7 @@ class AwaitableEnvs:
         Returns:
             A context whose ``async with`` gives a :class:`RowLease` and returns the row in the end.
         """
-        return Acquiring(self)
+        return Acquiring(self, self._rows)
 
     def stats(self) -> Stats:
         """Returns steps, resets and times of each row, so far.
@@ -384,8 +375,7 @@ class AwaitableEnvs:
                 rows.close()
         _end(rows.service)
         if loop is not None and loop.is_closed():
-            # One that closed while the thread announced an outcome refers to it: a cycle.
-            self._rows.loop = self._rows._taking = None
+            rows.forget_loop()
 
     async def aclose(self) -> None:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from cartwheel.awaitable.rows import Rows
 
 
 class RowLease:
@@ -61,15 +64,16 @@ class RowLease:
 class Acquiring:
     """The ``async with`` block of a lease."""
 
-    def __init__(self, envs: Any) -> None:
+    def __init__(self, envs: Any, rows: Rows) -> None:
         self._envs = envs
+        self._rows = rows
         self._lease: RowLease | None = None
 
     async def __aenter__(self) -> RowLease:
         """Waits for a free row."""
         if self._lease is not None:
             raise RuntimeError("this lease is in use: call `acquire` for each block")
-        self._lease = RowLease(self._envs, await self._envs._rows.borrow())
+        self._lease = RowLease(self._envs, await self._rows.borrow())
         return self._lease
 
     async def __aexit__(self, *_: object) -> None:
@@ -77,8 +81,8 @@ class Acquiring:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease._envs = None
-            if self._envs._rows.loop is lease._loop:  # in the next loop all rows are free again
-                self._envs._rows.give_back(lease.index)
+            if self._rows.loop is lease._loop:  # in the next loop all rows are free again
+                self._rows.give_back(lease.index)
 
     def __await__(self) -> NoReturn:
         """Raises ``TypeError``: the end of a block returns the row."""

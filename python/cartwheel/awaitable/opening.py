@@ -36,11 +36,11 @@ def described_spaces(
     """Makes the environment of the first row; returns its spaces, ``None`` if that failed."""
     assert group.start_process is not None, "awaited rows are processes"
     group.start_process.parts[0] = pickled(
-        [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.limits)]
+        [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.policy)]
     )
     try:
         group.start(0)
-        description = group.receive(0, "construct", settings.timeout)
+        description = group.receive(0, "construct", settings.policy.timeout)
     except Exception:  # it died or hangs, or its spaces cannot be loaded, or the rows are closed
         description = {"fault": None}
     if "fault" not in description:
@@ -90,7 +90,7 @@ class OpenPool:
         assert group.start_process is not None, "awaited rows are processes"
         for row, env_fn in enumerate(env_fns):
             spaces = (observation, action)
-            maker = MakesAwaitedEnv(env_fn, row, settings.nice, spaces, settings.limits)
+            maker = MakesAwaitedEnv(env_fn, row, settings.nice, spaces, settings.policy)
             group.start_process.parts[row] = pickled([maker])
         batched = batch_space(action, rows)
         callbacks: Any = WorkerCallbacks(None, group, batched, None, "methods")

@@ -78,9 +78,8 @@ class Settings:
         spaces: The spaces of all rows, if the caller gave them.
         lazy: Whether processes and environments are made when they are first used.
         start_concurrency: How many processes, and how many environments, are made at once.
-        timeout: Seconds that a request may take; ``None`` for no limit.
-        kills_hung: Whether a row that takes longer is killed.
-        limits: The limits of a process, after which another one replaces it.
+        policy: The effects of failures, the seconds that a request may take, and the limits of a
+            process, after which another one replaces it.
     """
 
     name: str
@@ -90,9 +89,7 @@ class Settings:
     spaces: tuple[Any, Any] | None
     lazy: bool
     start_concurrency: int
-    timeout: float | None
-    kills_hung: bool
-    limits: RestartPolicy
+    policy: RestartPolicy
 
 
 @dataclasses.dataclass(slots=True)

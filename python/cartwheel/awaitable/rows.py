@@ -29,16 +29,14 @@ from cartwheel.errors import (
     is_raised_by_env,
 )
 from cartwheel.workers.faults import described
+from cartwheel.workers.restart_policy import MAX_TEXT
 
 if TYPE_CHECKING:
-    from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath
     from cartwheel.awaitable.requests import Outcome, Settings
     from cartwheel.workers.awaited_env import Asked
 
 #: How often a reset is made again whose process died or whose environment failed.
 _ATTEMPTS = 3
-#: The maximum length of the text of an exception in ``info["env_error"]``, in characters.
-_MAX_TEXT = 4096
 
 
 class Phase(enum.Enum):
@@ -52,29 +50,6 @@ class Phase(enum.Enum):
 
 #: The states of a row that has an episode.
 _BEGUN = (Phase.RUNNING, Phase.OVER)
-
-
-@dataclasses.dataclass(frozen=True)
-class Policy:
-    """The effects of failures, and their number."""
-
-    on_error: OnError
-    on_worker_death: OnWorkerDeath
-    on_timeout: OnTimeout
-    max_restarts: int | None
-
-    @property
-    def shows_again(self) -> bool:
-        """Whether a failed step may show the last observation."""
-        return "restart" in (self.on_error, self.on_worker_death, self.on_timeout)
-
-    def restarts_after(self, error: BaseException) -> bool:
-        """Whether a failure truncates the episode, rather than raise."""
-        if _has_died(error):
-            return self.on_worker_death == "restart"
-        if _is_late(error):
-            return self.on_timeout == "restart"
-        return self.on_error == "restart" and isinstance(error, Exception)
 
 
 @dataclasses.dataclass(slots=True)
@@ -108,12 +83,13 @@ class Rows:
         loop: The loop that used it last.
     """
 
-    def __init__(self, env_fns: list[bytes], settings: Settings, policy: Policy) -> None:
+    def __init__(self, env_fns: list[bytes], settings: Settings) -> None:
         self.spaces = settings.spaces
         self._name = settings.name
-        self._policy = policy
-        self._shows_again = policy.shows_again
-        self._timeout = settings.timeout
+        self._policy = policy = settings.policy
+        effects = (policy.on_error, policy.on_worker_death, policy.on_timeout)
+        #: Whether a failed step may show the last observation.
+        self._shows_again = "restart" in effects
         self._rows = [_Row() for _ in env_fns]
         self.loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
@@ -256,8 +232,8 @@ class Rows:
     def _limit(self, row: _Row, request: Request) -> None:
         """Lets a request wait for a row that is late as long as any request may take."""
         assert self.loop is not None, "a loop has entered"
-        assert self._timeout is not None, "without a limit no row is late"
-        request.limit = self.loop.call_later(self._timeout, self._give_up, row, request)
+        assert self._policy.timeout is not None, "without a limit no row is late"
+        request.limit = self.loop.call_later(self._policy.timeout, self._give_up, row, request)
 
     def _give_up(self, row: _Row, request: Request) -> None:
         """Ends the wait of a request for a row that is late, unless a restart ends that."""
@@ -266,8 +242,8 @@ class Rows:
         row.waiting = None
         index, kind, busy = request.row, request.asked.kind, row.current.asked.kind
         error = WorkerTimeoutError(
-            f"`{kind}` of row {index} has waited {self._timeout:g} second(s) for the end of a "
-            f"`{busy}` that was late before: `await restart({index})` does not wait",
+            f"`{kind}` of row {index} has waited {self._policy.timeout:g} second(s) for the end of "
+            f"a `{busy}` that was late before: `await restart({index})` does not wait",
             env_index=[index],
             workers=[index],
         )
@@ -353,8 +329,8 @@ class Rows:
             _fail(request, error)
             return
         row.phase = Phase.FAILED
-        limit, restarts = self._policy.max_restarts, self._policy.restarts_after(error)
-        if restarts and limit is not None and row.failures >= limit:
+        restarts = self._restarts_after(error)
+        if restarts and not self._policy.allows(row.failures):
             add_note(error, f"the row failed {row.failures} times before (max_restarts)")
             restarts = False
         row.remakes = in_process and restarts
@@ -370,13 +346,19 @@ class Rows:
             row.failures += 1
             row.phase = Phase.OVER
             info = (
-                {"env_error": _text(error)[:_MAX_TEXT]}
-                if in_process
-                else {"worker_restarted": True}
+                {"env_error": _text(error)[:MAX_TEXT]} if in_process else {"worker_restarted": True}
             )
             _succeed(request, (row.shown, 0.0, False, True, info))
             return
         _fail(request, error)
+
+    def _restarts_after(self, error: BaseException) -> bool:
+        """Whether a failure truncates the episode, rather than raise."""
+        if _has_died(error):
+            return self._policy.on_worker_death == "restart"
+        if _is_late(error):
+            return self._policy.on_timeout == "restart"
+        return self._policy.on_error == "restart" and isinstance(error, Exception)
 
     # Rows that are lent
 
@@ -427,6 +409,13 @@ class Rows:
                 if request is not None:
                     _fail(request, self._closed_error())
             row.current = row.waiting = None
+
+    def forget_loop(self) -> None:
+        """Drops a loop that is closed.
+
+        One that closed while the thread announced an outcome refers to this object: a cycle.
+        """
+        self.loop = self._taking = None
 
     async def closed(self) -> None:
         """Waits for the end; in a forked child, which has no part in it, not at all."""

@@ -78,17 +78,18 @@ class Service:
         self._env_fns = env_fns
         self._settings = settings
         self._on_outcomes = on_outcomes
-        self._policy = RestartPolicy(
-            on_worker_death="restart",
-            max_restarts=None,
-            timeout=SENDING_S,  # of a process that was stopped, for which no other row must wait
-        )
+        #: Whether a row that takes too long is killed.
+        self._kills_hung = settings.policy.on_timeout == "restart"
         self._group = launch.prepare_processes(
             [b""] * len(env_fns),
             name=settings.name,
             context=settings.context,
             daemon=settings.daemon,
-            restart_policy=self._policy,
+            restart_policy=RestartPolicy(
+                on_worker_death="restart",
+                max_restarts=None,
+                timeout=SENDING_S,  # of a process that was stopped: no other row must wait for it
+            ),
         )
         self._rows = [ServedRow() for _ in env_fns]
         self._counts = Counts(len(env_fns))
@@ -245,8 +246,8 @@ class Service:
             self._making += 1
             request.makes = True
         row.held, row.sent = None, request
-        if self._settings.timeout is not None:
-            request.deadline = time.monotonic() + self._settings.timeout
+        if self._settings.policy.timeout is not None:
+            request.deadline = time.monotonic() + self._settings.policy.timeout
             self._timed[index] = request
         kind, arguments = request.asked.kind, request.asked.arguments
         if kind == "step" and self._opened.is_fast(*arguments):
@@ -368,7 +369,7 @@ class Service:
                 return left
             del self._timed[request.row]
             # No task awaits an environment that is made in advance: its row begins again.
-            if self._settings.kills_hung or request.asked.kind == "make":
+            if self._kills_hung or request.asked.kind == "make":
                 self._rows[request.row].is_hung = True
                 self._group.kill(request.row)
             else:
@@ -377,10 +378,10 @@ class Service:
         return None
 
     def _late(self, request: Request) -> WorkerTimeoutError:
-        kind, row, seconds = request.asked.kind, request.row, self._settings.timeout
+        kind, row, seconds = request.asked.kind, request.row, self._settings.policy.timeout
         then = (
             "its process was killed"
-            if self._settings.kills_hung
+            if self._kills_hung
             else f"the row is still busy: requests to it wait, `await restart({row})` does not"
         )
         return WorkerTimeoutError(

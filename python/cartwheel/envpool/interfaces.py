@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import keyword
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from cartwheel._internal.arguments import as_timeout
 from cartwheel._internal.versions import keep_open
@@ -18,13 +18,17 @@ from cartwheel.envpool.spec import Specs, record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from cartwheel.envpool.pool import Batch
 
 
+Floats: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
 class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
-    EnvPool, gym.vector.VectorEnv[Any, Any, Any], gym.Env[Any, Any]
+    EnvPool[tuple[Any, Floats, Flags, Flags, dict[str, Any]]],
+    gym.vector.VectorEnv[Any, Any, Any],
+    gym.Env[Any, Any],
 ):
     """A pool whose results have Gymnasium's form.
 
@@ -136,10 +140,10 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
                 ``SAME_STEP``, or the pool has windows.
         """
         try:
-            xla: Any = importlib.import_module("cartwheel.envpool.xla")
+            from cartwheel.envpool.xla import functions
         except ImportError as error:
             raise RuntimeError(f"XLA is unavailable: {error}") from error
-        return xla.functions(self)  # type: ignore[no-any-return]
+        return functions(self)
 
     def close(self, **keywords: Any) -> None:
         """Closes the environments and ends their workers; later calls raise."""
@@ -147,7 +151,9 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
         self.closed = True
 
 
-class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it returns no flag
+class GymEnvPool(  # type: ignore[misc]  # it returns no flag
+    EnvPool[tuple[Any, Floats, Flags, dict[str, Any]]], gym.Env[Any, Any]
+):
     """A pool whose results have the form of gym before 0.26.
 
     ``done`` is true where an episode ended. ``info["TimeLimit.truncated"]`` (``bool``) is true
@@ -228,9 +234,9 @@ _OWN_FIELDS = frozenset({"env_id", "elapsed_step", "players", "info"})
 
 def time_step(
     observations: Any,
-    rewards: NDArray[np.float32],
-    terminations: NDArray[np.bool_],
-    truncations: NDArray[np.bool_],
+    rewards: Floats,
+    terminations: Flags,
+    truncations: Flags,
     infos: dict[str, Any],
 ) -> Any:
     """Converts a batch to one ``TimeStep`` of arrays.
@@ -283,7 +289,7 @@ def _is_field(key: Any) -> bool:
     )
 
 
-class DMEnvPool(Specs, EnvPool, Environment):  # type: ignore[misc]  # dm_env ships no types
+class DMEnvPool(Specs, EnvPool[Any], Environment):  # type: ignore[misc]  # dm_env ships no types
     """A pool whose results are batches of time steps; a ``dm_env.Environment`` if it is installed.
 
     Every method that receives returns a ``TimeStep`` of arrays (of ``dm_env`` if it is installed):

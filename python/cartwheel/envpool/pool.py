@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from cartwheel.vector.stats import Stats
 
 
+#: What :meth:`EnvPool.step` returns, and ``recv`` without keywords.
+Step = TypeVar("Step")
+
 #: The exceptions with which the core refuses a send before anything is sent.
 _REFUSALS = (TypeError, ValueError, gym.error.ResetNeeded, gym.error.AlreadyPendingCallError)
 
@@ -48,7 +51,7 @@ class Batch(NamedTuple):
     infos: dict[str, Any]
 
 
-class EnvPool(ClosesAfterWith):
+class EnvPool(ClosesAfterWith, Generic[Step]):
     """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 
     Only one thread may use a pool at a time: a call during a call of another thread raises
@@ -173,13 +176,14 @@ class EnvPool(ClosesAfterWith):
                 return
         self._send_checked(action, env_id)
 
-    def step(self, action: Any, env_id: Any = None) -> Any:
+    def step(self, action: Any, env_id: Any = None) -> Step:
         """Sends and receives: :meth:`send` followed by ``recv``, whose results it returns."""
         try:
             self.send(action, env_id)
         except EnvBusyError as busy:
             raise EnvBusyError("step", busy.env_ids) from None
-        return self.recv()
+        received: Step = self.recv()
+        return received
 
     def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
         """Returns actions, the environments that they are for, and the environments of players."""
@@ -244,7 +248,7 @@ class EnvPool(ClosesAfterWith):
         ]
         for some, begin, own in parts:
             if begin:
-                self._send_reset("send", some, None, {})
+                self._send_reset("send", some, None, {}, alone=False)
             else:
                 self._pool.send(own, some)
 
@@ -266,23 +270,29 @@ class EnvPool(ClosesAfterWith):
                 After a :meth:`recv` that timed out, this error is not raised: the method waits for
                 all outstanding results and drops them.
         """
-        self._begin_reset("async_reset", env_id, seed, options)
+        self._begin_reset("async_reset", env_id, seed, options, alone=False)
 
     def _begin_reset(
-        self, calling: str, env_id: Any, seed: Any, options: dict[str, Any] | None
+        self,
+        calling: str,
+        env_id: Any,
+        seed: Any,
+        options: dict[str, Any] | None,
+        *,
+        alone: bool,
     ) -> None:
         ids = self._ids if env_id is None else as_env_ids(env_id, self.num_envs)
         check_dictionary("options", options)
         if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
-        self._send_reset(calling, ids, seed, options or {})
+        self._send_reset(calling, ids, seed, options or {}, alone=alone)
 
     def _send_reset(
-        self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any]
+        self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any], *, alone: bool
     ) -> None:
+        """Sends resets; ``alone``: no results may be outstanding, of any environment."""
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
-        alone = calling == "reset"  # `reset` returns no rewards, so no results may be outstanding
         try:
             options = {**options, "env_index": ids}
             self._envs._send_resets(calling, seed, options, alone=alone)
@@ -352,7 +362,8 @@ class EnvPool(ClosesAfterWith):
             if env_id is not None:
                 raise ValueError("name the environments by `env_id` or by a `reset_mask`, not both")
             return self._reset_masked(seed, options)
-        self._begin_reset("reset", env_id, seed, options)
+        # It returns no rewards, so those of no environment may be outstanding.
+        self._begin_reset("reset", env_id, seed, options, alone=True)
         batch = self._receive(None)
         if len(batch.infos["env_id"]) == self.num_envs:
             self._envs._reset_at = self._pool.begun()

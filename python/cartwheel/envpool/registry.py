@@ -85,8 +85,11 @@ def register(
             environment.
 
     Raises:
+        TypeError: ``aliases`` is a text.
         ValueError: An id is already registered.
     """
+    if isinstance(aliases, str):
+        raise TypeError(f"`aliases` must be a list of ids, got {aliases!r}: [{aliases!r}].")
     ids = (task_id, *aliases)
     for name in ids:
         if name in _REGISTERED or find_env_id(name) is not None or name in gym.registry:

@@ -32,7 +32,7 @@ _BYTES = 8
 
 
 def functions(
-    pool: EnvPool,
+    pool: EnvPool[Any],
 ) -> tuple[jax.Array, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Returns the handle and the functions of a pool, see :meth:`EnvPool.xla`."""
     if not pool._native:

@@ -194,7 +194,8 @@ def evaluate(
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         Exception: The policy or an environment raised it.
     """
-    _check(envs, episodes_per_env, options, confidence, progress)
+    _check(envs, options, confidence, progress)
+    episodes_per_env = as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     check_choice("order", order, EvaluateOrder)
     if isinstance(envs, AgentsBase):
         if order != "lockstep":
@@ -202,7 +203,7 @@ def evaluate(
         return evaluate_agents(
             envs,
             policy,
-            episodes_per_env=int(episodes_per_env),
+            episodes_per_env=episodes_per_env,
             seed=seed,
             options=options,
             recurrent=recurrent,
@@ -218,8 +219,8 @@ def evaluate(
     if conversion is not None:
         options = conversion._options_as_arrays(options)
     act = CheckedPolicy(policy, inner, recurrent=recurrent, conversion=conversion)
-    counter = EpisodeCounter(inner.num_envs, int(episodes_per_env))
-    total = inner.num_envs * int(episodes_per_env)
+    counter = EpisodeCounter(inner.num_envs, episodes_per_env)
+    total = inner.num_envs * episodes_per_env
     with contextlib.ExitStack() as stack:
         calls = Calls(inner)
         calls.note()
@@ -250,7 +251,7 @@ def evaluate(
     return counter.evaluation(seed, confidence)
 
 
-def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
+def _check(envs: Any, options: Any, confidence: Any, progress: Any) -> None:
     if not isinstance(envs, AgentsBase):
         if not isinstance(envs, gym.vector.VectorEnv):
             raise TypeError(
@@ -264,7 +265,6 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
             )
         check_rewards_are_numbers(envs, "`evaluate`")
     check_progress(progress)
-    as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     check_chooses_no_rows(options)

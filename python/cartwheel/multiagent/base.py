@@ -58,7 +58,6 @@ class AgentsBase(ClosesAfterWith):
         state_space: The space of the state of one environment; ``None`` without ``state=True``.
         num_envs: The number of environments.
         batch_size: The number of rows of a batch.
-        autoreset_mode: When a row whose episode is over restarts.
         executor: Where environments run; never ``"auto"``.
         metadata: Those of the first environment, and the autoreset mode.
         render_mode: That of the first environment.
@@ -79,7 +78,6 @@ class AgentsBase(ClosesAfterWith):
         self.state_space: Space[Any] | None = layout.state_space
         self.num_envs: int = self._pool.num_envs
         self.batch_size: int = rows
-        self.autoreset_mode: AutoresetMode = self._pool.autoreset_mode
         self.executor: Executor = self._pool.executor
         self.metadata: dict[str, Any] = self._pool.metadata
         self.render_mode: str | None = self._pool.render_mode
@@ -93,16 +91,16 @@ class AgentsBase(ClosesAfterWith):
 
     if not TYPE_CHECKING:  # type checkers would accept every name
 
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> Any:
             """Gives advice for names that PettingZoo's environments, or rows, have.
 
             Raises:
-                AttributeError: Always.
+                AttributeError: Always; for a property that raised one, as :attr:`envs` may, again.
             """
-            advice = _ADVICE.get(name)
+            if name not in _ADVICE:
+                return object.__getattribute__(self, name)
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-                + (f": {advice}" if advice else ""),
+                f"{type(self).__name__!r} object has no attribute {name!r}: {_ADVICE[name]}",
                 name=name,
                 obj=self,
             )
@@ -111,6 +109,11 @@ class AgentsBase(ClosesAfterWith):
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
 
     # Attributes and calls
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a row whose episode is over restarts. Workers have read it, so it cannot be set."""
+        return self._pool.autoreset_mode
 
     @property
     def num_agents(self) -> int:

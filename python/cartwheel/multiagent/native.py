@@ -118,6 +118,11 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
                 f"{list(agents)}, or {error}"
             ) from None
 
+    @property
+    def processes(self) -> list[Any]:
+        """None: threads step native environments."""
+        return []
+
     def batches(self) -> AgentBatches:
         """Returns what converts the batches."""
         return NativeBatches(self)

@@ -69,7 +69,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         self.single_action_space = _common(envs.single_action_space, "action")
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self.autoreset_mode: AutoresetMode = envs.autoreset_mode
+        self._is_same_step = envs.autoreset_mode == AutoresetMode.SAME_STEP
         self.metadata = envs.metadata
         self.render_mode = envs.render_mode
         #: Which rows showed no observation in the state that was loaded last.
@@ -80,6 +80,11 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When an environment whose episode is over restarts, with all of its rows."""
+        return self.envs.autoreset_mode
 
     @property
     def _pool_owner(self) -> PoolOwner:
@@ -181,7 +186,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         gone = columns.acted & ~columns.lives & ~columns.truncated
         terminated, truncated = _flat(columns.terminated | gone), _flat(columns.truncated)
         observations = self._flat(columns.observations)
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+        if self._is_same_step:
             self._keep_finals(columns, observations, terminated | truncated, infos)
         return observations, _flat(columns.rewards), terminated, truncated, infos
 
@@ -276,7 +281,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         Returns:
             These rows; none in another mode than ``SAME_STEP``.
         """
-        ended = ~_flat(lives) & (self.autoreset_mode == AutoresetMode.SAME_STEP)
+        ended = ~_flat(lives) & self._is_same_step
         self._blank(observations, np.flatnonzero(ended))
         return ended
 

@@ -83,7 +83,9 @@ class TrajectoryDataset:
             raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
         count = as_integer("load_count", load_count, -1)
         self.path = _file(FilePath(path))
-        is_minari = self._is_minari = self.path.suffix == ".hdf5"
+        is_minari = self.path.suffix == ".hdf5"
+        #: The names of groups of episodes, without their number.
+        self._prefix = "episode_" if is_minari else "traj_"
         if not h5py.is_hdf5(self.path):
             raise ValueError(
                 f"{self.path} is not an HDF5 file: give the `.h5` file of a recording, or Minari's "
@@ -91,7 +93,7 @@ class TrajectoryDataset:
                 "first episode on."
             )
         with h5py.File(self.path, "r") as file:
-            self.json_data = _metadata(self.path, file, is_minari=is_minari)
+            self.json_data = _metadata(self.path, file, self._prefix, is_minari=is_minari)
             self.env_info: dict[str, Any] = (
                 self.json_data if is_minari else self.json_data["env_info"]
             )
@@ -100,13 +102,12 @@ class TrajectoryDataset:
             if success_only:
                 chosen = [metadata for metadata in chosen if _succeeded(metadata)]
             self.episodes: list[dict[str, Any]] = chosen
-            prefix = "episode_" if is_minari else "traj_"
             forms = _forms(self.json_data) if is_minari else None
             progress = Progress(len(chosen))
             trajectories = []
             for metadata in chosen:
                 progress.advance("reading")
-                group = file[f"{prefix}{metadata['episode_id']}"]
+                group = file[f"{self._prefix}{metadata['episode_id']}"]
                 trajectories.append(_read(group, h5py.Group, forms))
             progress.close()
         lengths = [len(trajectory["terminated"]) for trajectory in trajectories]
@@ -214,7 +215,7 @@ class TrajectoryDataset:
         with load_library("h5py").File(self.path, "r") as file:
             for place in places:
                 number = self.episodes[place_of(self, place)]["episode_id"]
-                group = file[f"{'episode' if self._is_minari else 'traj'}_{number}"]
+                group = file[f"{self._prefix}{number}"]
                 # ManiSkill's own files have other states, of the parts of a scene.
                 has_states = "env_states/length" in group
                 length = int(group["env_states/length"][0]) if has_states else 0
@@ -274,11 +275,10 @@ def _file(path: FilePath) -> FilePath:
     return path
 
 
-def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
+def _metadata(path: FilePath, file: Any, prefix: str, *, is_minari: bool) -> dict[str, Any]:
     """The metadata; those of episodes from the file of arrays, if the JSON file lacks any."""
     sidecar = path.with_name("metadata.json") if is_minari else path.with_suffix(".json")
     known: dict[str, Any] = json.loads(sidecar.read_text("utf-8")) if sidecar.is_file() else {}
-    prefix = "episode_" if is_minari else "traj_"
     numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
     if not (known or numbers or is_minari or "metadata" in file.attrs):
         raise ValueError(f"{path} has no trajectories: there is no group `traj_0`.")

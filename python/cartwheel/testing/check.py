@@ -156,13 +156,13 @@ def check_vector_env(
     for argument, names in (("skip", skip), ("ignore_infos", ignore_infos)):
         if isinstance(names, str):
             raise TypeError(f"`{argument}` must be a list of names, got {names!r}.")
+    left_out = dict.fromkeys(skip, "left out by `skip`")
     seed, steps = as_integer("seed", seed, 0), as_integer("steps", steps, 1)
-    for name in skip:
+    for name in left_out:
         if name not in _CHECKS:
             meant = suggest(name, CHECKS)
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
-    left_out = dict.fromkeys(skip, "left out by `skip`")
     if isinstance(envs, AgentsBase) and _excludes_absent(envs):
         left_out.setdefault("spaces", "absent agents show values that a space excludes")
     kit = Kit(rows, seed, steps, ignore_infos)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.vector.pool_owner import owner_of, pool_of
+from cartwheel.vector.pool_owner import owner_of
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -26,7 +26,8 @@ class Calls:
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Begins with the present number; ``envs`` may be wrapped."""
         self._envs = envs.unwrapped
-        self._pool = pool_of(self._envs)
+        self._owner = owner_of(self._envs)
+        self._pool = None if self._owner is None else self._owner._pool
         self._seen = self._number()
 
     @property
@@ -42,9 +43,9 @@ class Calls:
     @property
     def begins(self) -> bool:
         """Whether all rows are known to begin an episode: the last call was a reset of them."""
-        if self._pool is None:
+        if self._owner is None:
             return self._number() == _RESETS.get(self._envs, 0)
-        return bool(self._number() == owner_of(self._envs)._reset_at)
+        return self._number() == self._owner._reset_at
 
     def note(self, *, is_reset: bool = False) -> None:
         """Records a call of the caller's own; ``is_reset``: it has reset all rows."""

@@ -56,7 +56,7 @@ class PoolOwner(Generic[ObsType, ActType]):
         return list(range(self.num_envs)) if rows is None else rows
 
 
-def owner_of(envs: Any) -> Any:
+def owner_of(envs: Any) -> PoolOwner | None:
     """Returns the vector environment that has the pool of ``envs``; ``None`` if there is none.
 
     Rows of agents and the pools of EnvPool's interface have one inside.

@@ -339,7 +339,7 @@ class VectorEnv(
         check_max_batches(max_batches)
         check_choice("states", states, States)
         self.states: States = states
-        for name, value in (("shared_memory", shared_memory), ("copy", copy)):
+        for name, value in (("shared_memory", shared_memory), ("copy", copy), ("daemon", daemon)):
             if isinstance(value, str):  # such as "process", which is an executor
                 as_bool(name, value)
         self.shared_memory = shared_memory

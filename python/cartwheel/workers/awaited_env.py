@@ -27,7 +27,7 @@ from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import ObservationForms, shared
 from cartwheel.workers.restart_policy import Replacements
 from cartwheel.workers.retirement import (
-    Service,
+    Lifetime,
     check_memory,
     continue_statistics,
     flush_streams,
@@ -141,7 +141,7 @@ class AwaitedEnv:
         self._made_by = made_by
         self.env: Any = None
         self._has_told = False
-        self._service = Service(made_by.limits)
+        self._lifetime = Lifetime(made_by.limits)
         self._seeds = Replacements(made_by.limits, made_by.row)
         spaces = made_by.spaces
         if spaces is None:
@@ -164,12 +164,12 @@ class AwaitedEnv:
             )
         self.env, self._has_told = env, False
         limit = self._made_by.limits.max_worker_memory
-        if limit is not None and is_first and self._service.episodes <= 1:
+        if limit is not None and is_first and self._lifetime.episodes <= 1:
             try:
                 check_memory({self._made_by.row: memory_of_this_process()}, limit)
             except ValueError:
                 self.close()
-                self._service.episodes = 0  # none has begun
+                self._lifetime.episodes = 0  # none has begun
                 raise
 
     def _spaces(self) -> tuple[Any, Any] | None:
@@ -202,7 +202,7 @@ class AwaitedEnv:
 
     def _reply(self, asked: Asked) -> Reply:
         if asked.kind == "reset" and self._made_by.limits.retires:
-            if self._service.reason_to_end() is not None:
+            if self._lifetime.reason_to_end() is not None:
                 return Reply(self._leave(asked), is_made=False)
             asked = self._with_seed(asked)
         if asked.remake:

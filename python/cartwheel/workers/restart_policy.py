@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.arguments import EnvFn
 
 #: The maximum length of the text of an exception in ``infos["env_error"]``, in characters.
-_MAX_TEXT = 4096
+MAX_TEXT = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Replacements:
         envs[row] = env
         summary, _ = described(failure)
         # Native code takes no lone surrogates, as names of files have for bytes that are not UTF-8.
-        return summary.encode(errors="backslashreplace").decode()[:_MAX_TEXT]
+        return summary.encode(errors="backslashreplace").decode()[:MAX_TEXT]
 
     def _close(self, env: Any, row: int) -> None:
         try:

@@ -143,8 +143,8 @@ def flush_streams() -> None:
 
 
 @dataclasses.dataclass
-class Service:
-    """The service of a worker process, which its limits end.
+class Lifetime:
+    """The life of a worker process, which its limits end.
 
     Attributes:
         restart_policy: The limits.

@@ -26,7 +26,7 @@ from cartwheel.workers.made_envs import check_spaces, layouts_of, refusal, trunc
 from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
-    Service,
+    Lifetime,
     continue_statistics,
     flush_streams,
     memory_of_this_process,
@@ -89,7 +89,7 @@ class Worker(ControlCalls):
         self._replacements = Replacements(restart_policy or RestartPolicy(), first_row)
         self.retires = False
         self._handoff_file: Descriptor | None = None
-        self._service = Service(restart_policy or RestartPolicy())
+        self._lifetime = Lifetime(restart_policy or RestartPolicy())
         self.handoff: tuple[Any, Any] | None = None
         #: The seed of the first reset, and a frame of the last state, which a worker left.
         self._first_seed: int | None = None
@@ -264,7 +264,7 @@ class Worker(ControlCalls):
         Raises:
             Exception: What the next process needs cannot be pickled.
         """
-        reason = self._service.reason_to_end()
+        reason = self._lifetime.reason_to_end()
         if reason is None:
             return
         assert self._handoff_file is not None, "a worker that may retire has a file"

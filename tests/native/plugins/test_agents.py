@@ -411,6 +411,7 @@ def test_the_rows_stay_what_they_are():
         assert observations["agents"]["place"].shape == (2, 3, 2)
         assert envs.step(np.full((2, 3), 1))[1].shape == (2,)
     with cartwheel.ParallelVectorEnv.native(RELAY, 3) as envs:
+        assert envs.processes == []
         rows = envs.as_rows()
         assert rows.reset(seed=0)[0]["place"].shape == (9, 2)
 
