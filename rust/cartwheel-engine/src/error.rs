@@ -10,6 +10,7 @@ use crate::space::{ActionTag, DType, TooLarge};
 
 /// The reason for a shortage of memory.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Shortage {
     /// The request would exceed a limit.
     Limit {

@@ -21,6 +21,7 @@ use crate::space::DType;
 
 /// The reset of one row.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum RowReset {
     /// Nothing: its observation is shown again.
     Leave,
@@ -65,6 +66,7 @@ impl From<Option<ResetOptions>> for RowOptions {
 
 /// A control call.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Request {
     /// Reads the parameter of this name in these rows, counted from the first row of the shard.
     Get(String, Vec<usize>),
@@ -130,6 +132,7 @@ pub struct BegunRow {
 /// Location of the terminal state of a row, before its reset in the same step: a record of the
 /// kind [`Opaque`](crate::info::RecordKind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TerminalState {
     /// A drawing, in the render mode of this number.
     Drawing(usize),

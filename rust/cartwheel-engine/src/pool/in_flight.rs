@@ -10,6 +10,7 @@ use crate::protocol::RowIds;
 
 /// The order in which rows are received that were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecvOrder {
     /// The order of the sends: the pool deals places to rows.
     Sent,

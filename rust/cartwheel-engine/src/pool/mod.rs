@@ -81,6 +81,7 @@ pub use workers::Workers;
 
 /// The consequence of a worker process's death.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnDeath {
     /// The pool can only be closed.
     #[default]

@@ -109,7 +109,8 @@ impl Slice {
 
 /// Workers that have not acknowledged `task`.
 fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
-    // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
+    // `Acquire` pairs with the `Release` in `wake::acknowledge_uncounted`, and in `worker::serve` at the end:
+    // the worker's rows are visible, or its shard is closed.
     (0..control.workers())
         .filter(move |&worker| control.slot(worker).done.load(Ordering::Acquire) != task)
 }

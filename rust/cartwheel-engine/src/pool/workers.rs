@@ -6,6 +6,7 @@ use crate::worker::{ProcessHandle, Shard, ThreadPool};
 
 /// The workers that step the rows of a pool.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Workers {
     /// The calling thread.
     Inline(WorkerToken, Box<dyn Shard>),

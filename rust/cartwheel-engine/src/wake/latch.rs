@@ -61,7 +61,7 @@ pub(crate) fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl W
 /// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
 pub(crate) fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
     // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
-    // `done` in `Pool::waiting`.
+    // `done` in `waiting` of `pool/waiting.rs`.
     done.store(task, Ordering::Release);
 }
 

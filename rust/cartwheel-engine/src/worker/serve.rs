@@ -73,7 +73,7 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
         }
         if task_word.op == Op::Close {
             guard::close(shard);
-            // `Release` pairs with the `Acquire` in `Pool::waiting`: the shard is closed.
+            // `Release` pairs with the `Acquire` in `waiting` of `pool/waiting.rs`: the shard is closed.
             slot.done.store(task_word.task, Ordering::Release);
             ring(&doorbell);
             return;

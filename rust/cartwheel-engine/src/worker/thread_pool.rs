@@ -171,7 +171,7 @@ impl ThreadPool {
             task += 1;
             let start = Instant::now();
             publish(&self.shared.sleeper(0), TaskWord { op: Op::Call, task });
-            // Pairs with the `Release` at the end of the thread's loop.
+            // Pairs with the `Release` in `Shared::serve`.
             while self.shared.served[0].0.load(Ordering::Acquire) != task {
                 if start.elapsed() < LONGEST_POLL {
                     std::hint::spin_loop();
