@@ -122,11 +122,10 @@ class Player:
             self.reset(None if self.over.all() else self.over.copy())
         return result
 
-    def render(self) -> tuple[Any, ...]:
+    def render(self) -> Any:
         """Draws every row."""
         with _Noted(f"in `render()`, after {self.calls} calls"):
-            frames: tuple[Any, ...] = self.envs.render()
-        return frames
+            return self.envs.render()
 
     def run(self, steps: int) -> Player:
         """Steps every row ``steps`` times."""

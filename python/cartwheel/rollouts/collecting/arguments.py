@@ -45,7 +45,7 @@ def conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> Numpy
 
 def check_background(envs: Any) -> None:
     """Refuses environments that step in the thread that collects."""
-    owner = owner_of(envs.unwrapped)
+    owner: Any = owner_of(envs.unwrapped)
     if owner is not None and owner.executor == "inline":
         raise ValueError(
             "`background` needs executor='process' or 'thread', not 'inline': "

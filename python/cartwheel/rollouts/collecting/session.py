@@ -96,7 +96,7 @@ class Session:
                 as_integer("seed", seed, 0)
             seed = None  # each row gets one of its own
         options = self._options if options is None else options
-        owner = owner_of(self.envs.unwrapped)
+        owner: Any = owner_of(self.envs.unwrapped)
         if owner is not None:
             check_options(options, owner.num_envs)
             owner._packed_reset(seed, options)
@@ -196,12 +196,13 @@ class Session:
 
         That is no call of another caller, after which the next rollout would begin with a reset.
         """
+        owner: Any = owner_of(self.envs.unwrapped)
         are_elsewhere = self._calls.others()
         try:
             yield
         except Exception:
             with contextlib.suppress(Exception):  # closed, or broken
-                if not are_elsewhere and not owner_of(self.envs.unwrapped).in_flight:
+                if not are_elsewhere and not owner.in_flight:
                     self._calls.note()
             raise
 
