@@ -4,7 +4,9 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
+import cartwheel
 from tests.support.executors import INLINE, PROCESS
 from tests.support.faulty import FaultyEnv
 
@@ -63,3 +65,19 @@ def test_workers_whose_environment_functions_refer_to_their_vector_environment_e
     envs, processes = use()
     assert_collected(envs)
     assert len(processes) == 2  # the check after each test finds those that have not ended
+
+
+def test_an_exception_that_drops_the_last_reference_to_an_open_pool_goes_on():
+    """As Ctrl-C does when the pool was just made. Inline, its end closes the environments."""
+    closed = []
+
+    class ClosedEnv(FaultyEnv):
+        def close(self):
+            closed.append(self)
+
+    envs = cartwheel.VectorEnv([ClosedEnv] * 2, executor="inline")
+    envs._finalizer.detach()
+    pools = [envs.__dict__.pop("_pool")]
+    with pytest.raises(ZeroDivisionError):
+        _ = [pools.pop(), 1 / 0]
+    assert len(closed) == 2

@@ -465,6 +465,34 @@ def test_a_subclass_may_batch_infos_its_own_way(executor):
     envs.close()
 
 
+class HugeInfoEnv(gym.Env):
+    """After the action 2, has an array of 8 GiB in its info, whose memory is one byte."""
+
+    observation_space = action_space = gym.spaces.Discrete(3)
+
+    def reset(self, **_):
+        return 0, {}
+
+    def step(self, action):
+        huge = np.broadcast_to(np.uint8(0), (1 << 17, 1 << 16))
+        return 0, 1.0, False, False, {"huge": huge} if action == 2 else {}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_an_info_above_4_gib_is_passed_on_or_fails_its_row_alone(executor):
+    envs = OwnInfosEnv([HugeInfoEnv] * 3, executor=executor.name, **executor.keywords)
+    envs.reset()
+    if executor.name == "process":
+        with pytest.raises(ValueError, match=r"have 85899\d+ bytes .* can send 10") as failure:
+            envs.step([0, 2, 0])
+        assert "row 1" in text_of(failure.value)
+        envs.reset()
+    else:
+        assert envs.step([0, 2, 0])[4]["rows"][1]["huge"].nbytes == 1 << 33
+    assert envs.step([0, 0, 0])[1].tolist() == [1, 1, 1]
+    envs.close()
+
+
 class CountingInfosEnv(cartwheel.VectorEnv):
     """Keeps something of every info, and fails on demand."""
 

@@ -2,11 +2,13 @@
 
 from copy import deepcopy
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Text
+from gymnasium.spaces import Box, Discrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+import cartwheel
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv, NestedEnv, SamplingEnv
@@ -219,6 +221,31 @@ def test_rollouts_need_batches_of_all_rows_and_fixed_shapes():
     envs = INLINE([lambda: SamplingEnv(Text(5))] * 2)
     with pytest.raises(ValueError, match="fixed shape"):
         envs.rollout(3)
+    envs.close()
+
+
+class ViewEnv(gym.Env):
+    """Observes a part of the rollout that its observation will overlap."""
+
+    observation_space = Box(-np.inf, np.inf, (4,), np.float32)
+    action_space = Discrete(2)
+
+    def reset(self, **_):
+        return np.zeros(4, np.float32), {}
+
+    def step(self, _):
+        self.view = self.rollout.observations.reshape(-1)[3:7]
+        self.view[:] = range(4)
+        return self.view, 0.0, False, False, {}
+
+
+def test_an_environment_may_observe_what_its_rollout_has():
+    envs = cartwheel.VectorEnv([ViewEnv], executor="inline")
+    envs.reset()
+    rollout = envs.rollout(2)
+    envs.set_attr("rollout", rollout)
+    assert envs.step([0])[0].tolist() == [[0, 1, 2, 3]]
+    assert rollout.observations[1].tolist() == [[0, 1, 2, 3]]
     envs.close()
 
 

@@ -388,6 +388,36 @@ def test_a_call_after_interrupted_requests_has_its_own_answers(build, size):
     assert at_every_line(lambda _: envs.call("talk", "a" * size, 1), check) > 10
 
 
+class LargeInfoEnv(TranscriptEnv):
+    """Has an info that does not fit into the memory for infos."""
+
+    def step(self, action):
+        *results, _ = super().step(action)
+        return *results, {"large": "x" * SIZES[1]}
+
+
+@pytest.mark.parametrize("call", ["step", "get_attr"])
+def test_ctrl_c_is_raised_wherever_it_comes_in_the_callers_own_worker(call):
+    envs = cartwheel.VectorEnv([partial(LargeInfoEnv, 1000)] * 2, executor="inline")
+    argument = {"step": [0, 0], "get_attr": "length"}[call]
+    returned = set()
+
+    def run(line):
+        getattr(envs, call)(argument)
+        returned.add(line)
+
+    def check(line):
+        came.append(line not in returned)
+        envs.reset()
+
+    envs.reset()
+    came = []
+    files = ("workers/channels", "workers/control_calls", "workers/worker")
+    at_every_line(run, check, files)
+    assert came == [True] * (len(came) - 1) + [False]
+    envs.close()
+
+
 def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     envs = build_workers(CART_POLES, num_workers=2)
     envs.reset(seed=0)

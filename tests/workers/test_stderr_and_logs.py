@@ -228,6 +228,20 @@ def test_a_long_wait_is_logged_repeatedly(build_workers, logged, caplog, monkeyp
         assert fields["workers"][-1] == (0 if envs.executor == "inline" else 1)
 
 
+def test_ctrl_c_while_a_long_wait_is_logged_ends_the_wait(build_workers, monkeypatch, gates):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
+    envs = build_workers(gates.env_fns(3))
+    envs.reset()
+    monkeypatch.setattr(envs._callbacks, "still_waiting", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        envs.step([0, 0, 1])
+    gates.open(1)
+    assert envs.reset()[0].tolist() == [[0]] * 3
+
+
 def test_a_wait_that_is_logged_still_ends_at_its_timeout(
     build_workers, logged, caplog, monkeypatch, gates
 ):

@@ -13,13 +13,17 @@
 //! 1. `Py_IsInitialized` may be called by any thread at any time.
 //! 2. `PyGILState_Ensure` may be called by any thread, attached or not, while the interpreter is
 //!    initialized. Each call is undone once, by the same thread, the last one first.
+//! 3. `PyErr_Fetch` and `PyErr_Restore` are called attached. What the one gives is given to the other, once.
 #![expect(unsafe_code, reason = "functions of Python, see the invariants")]
 
 use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 use std::time::Duration;
 
 use cartwheel_engine::platform::{hang, hang_on_exit};
-use pyo3::ffi::{Py_IsInitialized, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE};
+use pyo3::ffi::{
+    self, Py_IsInitialized, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE, PyObject,
+};
 use pyo3::prelude::*;
 
 /// Number of looks for the end of the interpreter, a millisecond apart. Python says that threads have to
@@ -65,6 +69,29 @@ pub(crate) fn attach_again<T>(run: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 pub(crate) fn drop_attached<T>(value: T) {
     let value = ManuallyDrop::new(value);
     attach_again(|_| drop(ManuallyDrop::into_inner(value)));
+}
+
+/// Runs `run`, which calls Python, while the exception that this thread may be raising is set aside. Python
+/// drops objects while it raises one, and functions of Python are not called then: they would take it for
+/// their own, and lose it.
+#[cfg_attr(Py_3_12, expect(deprecated, reason = "Python 3.10 has no other functions"))]
+pub(crate) fn besides_exceptions<T>(_py: Python<'_>, run: impl FnOnce() -> T) -> T {
+    /// Its type, the value and the traceback; null pointers for none.
+    struct Raised([*mut PyObject; 3]);
+
+    impl Drop for Raised {
+        fn drop(&mut self) {
+            let [kind, value, traceback] = self.0;
+            // SAFETY: what `PyErr_Fetch` gave, on the same thread, attached again (invariant 3).
+            unsafe { ffi::PyErr_Restore(kind, value, traceback) }
+        }
+    }
+
+    let mut raised = Raised([null_mut(); 3]);
+    let [kind, value, traceback] = &mut raised.0;
+    // SAFETY: attached (invariant 3).
+    unsafe { ffi::PyErr_Fetch(kind, value, traceback) }
+    run()
 }
 
 /// A number of this thread that no other thread has while it runs.

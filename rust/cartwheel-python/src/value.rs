@@ -1,7 +1,9 @@
 //! Python values in info streams, written and read with their exact types.
 
 use cartwheel_core::Error as EnvError;
-use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, MAX_DIMENSIONS, RecordAt, Value};
+use cartwheel_engine::info::{
+    DEEPEST, InfoReader, InfoWriter, LARGEST_PART, MAX_DIMENSIONS, RecordAt, Value,
+};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -52,13 +54,12 @@ impl Foreign {
         record: RecordAt,
         written: PyResult<()>,
     ) -> PyResult<()> {
-        let bytes = writer.stream().len();
         let written = written.and_then(|()| match self {
-            Self::Pickled(_, max) if bytes > *max => Err(PyValueError::new_err(format!(
-                "the infos of this worker's rows have {bytes} bytes with those of this row, and a \
-                 worker process can send {max}: return smaller infos, or use more workers"
+            Self::Pickled(_, max) => check_size(writer.stream().len(), *max),
+            Self::Kept(_) if writer.fits(&record) => Ok(()),
+            Self::Kept(_) => Err(PyValueError::new_err(format!(
+                "the infos of this row have more than {LARGEST_PART} bytes: return smaller ones"
             ))),
-            _ => Ok(()),
         });
         writer.end_if(record, written)
     }
@@ -72,8 +73,9 @@ impl Foreign {
     ) -> PyResult<()> {
         let py = value.py();
         match self {
-            Self::Pickled(pickle, _) => {
+            Self::Pickled(pickle, max) => {
                 let bytes = pickle.bind(py).call1((value,))?.cast_into::<PyBytes>()?;
+                check_size(writer.stream().len() + bytes.as_bytes().len(), *max)?;
                 writer.foreign(bytes.as_bytes());
             }
             Self::Kept(objects) => {
@@ -84,6 +86,17 @@ impl Foreign {
         }
         Ok(())
     }
+}
+
+/// Refuses infos of a worker process that are larger than what it can send.
+fn check_size(bytes: usize, max: usize) -> PyResult<()> {
+    if bytes <= max {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "the infos of this worker's rows have {bytes} bytes with those of this row, and a worker process \
+         can send {max}: return smaller infos, or use more workers"
+    )))
 }
 
 /// A deep copy, or the value itself when it cannot be copied. The error is a Ctrl-C in between.
@@ -150,8 +163,8 @@ impl Encoder<'_> {
             }
         } else if let Ok(text) = value.cast_exact::<PyString>() {
             match text.to_str() {
-                Ok(text) => self.writer.text(text),
-                Err(_) => self.foreign(value)?, // lone surrogates
+                Ok(text) if text.len() <= LARGEST_PART => self.writer.text(text),
+                _ => self.foreign(value)?, // it has lone surrogates, or is too long
             }
         } else if value.is_none() {
             self.writer.none();
@@ -236,6 +249,13 @@ impl Encoder<'_> {
         let Some(dtype) = dtype::from_descr(&array.dtype()).filter(|_| fits) else {
             return self.foreign(array.as_any());
         };
+        // Before a large array is copied.
+        let bytes = array.len().saturating_mul(dtype.size());
+        match self.foreign {
+            Foreign::Kept(_) if bytes > LARGEST_PART => return self.foreign(array.as_any()),
+            Foreign::Pickled(_, max) => check_size(self.writer.stream().len() + bytes, *max)?,
+            Foreign::Kept(_) => {}
+        }
         if !array.is_c_contiguous() {
             let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
             return self.array(contiguous.cast_exact::<PyUntypedArray>()?);

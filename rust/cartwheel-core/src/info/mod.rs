@@ -20,4 +20,4 @@ mod writer;
 
 pub use format::{DEEPEST, MAX_DIMENSIONS, RecordKind};
 pub use reader::{InfoEntry, InfoReader, Record, Value};
-pub use writer::{Buffer, InfoWriter, RecordAt};
+pub use writer::{Buffer, InfoWriter, LARGEST_PART, RecordAt};

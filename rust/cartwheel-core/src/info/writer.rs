@@ -7,6 +7,9 @@ use crate::DType;
 /// Bytes of a record before its body.
 const HEAD: usize = 11;
 
+/// The most bytes of a record's body, and of a text or a value that only the calling language can read.
+pub const LARGEST_PART: usize = u32::MAX as usize;
+
 /// Where a record began, for [`InfoWriter::end`].
 #[derive(Debug)]
 #[must_use = "a record must be ended"]
@@ -111,7 +114,16 @@ impl<B: Buffer> InfoWriter<B> {
         RecordAt(start)
     }
 
+    /// Whether a record can be ended: its body has at most [`LARGEST_PART`] bytes.
+    pub fn fits(&self, record: &RecordAt) -> bool {
+        self.stream.bytes().len() - (record.0 + HEAD) <= LARGEST_PART
+    }
+
     /// Ends a record.
+    ///
+    /// # Panics
+    ///
+    /// When it does not [fit](Self::fits).
     pub fn end(&mut self, record: RecordAt) {
         let body = record.0 + HEAD;
         let bytes = length(self.stream.bytes().len() - body);
@@ -185,6 +197,10 @@ impl<B: Buffer> InfoWriter<B> {
     }
 
     /// Text.
+    ///
+    /// # Panics
+    ///
+    /// When it has more than [`LARGEST_PART`] bytes.
     pub fn text(&mut self, value: &str) {
         self.tag(Tag::Text);
         self.sized(value.as_bytes());
@@ -250,6 +266,10 @@ impl<B: Buffer> InfoWriter<B> {
     }
 
     /// Bytes that only the calling language can read.
+    ///
+    /// # Panics
+    ///
+    /// When they are more than [`LARGEST_PART`].
     pub fn foreign(&mut self, bytes: &[u8]) {
         self.tag(Tag::Foreign);
         self.sized(bytes);

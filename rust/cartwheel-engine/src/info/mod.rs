@@ -13,7 +13,8 @@ mod masks;
 pub const TERMINAL: usize = u16::MAX as usize;
 
 pub use cartwheel_core::info::{
-    DEEPEST, InfoEntry, InfoReader, InfoWriter, MAX_DIMENSIONS, Record, RecordAt, RecordKind, Value,
+    DEEPEST, InfoEntry, InfoReader, InfoWriter, LARGEST_PART, MAX_DIMENSIONS, Record, RecordAt,
+    RecordKind, Value,
 };
 pub use columns::{Column, Content, InfoColumns, Irregular, ObjectAt};
 pub use masks::{ActionMasks, MaskMismatch};

@@ -99,5 +99,5 @@ pub use rollout::{MAX_STEPS, RolloutLease};
 pub(crate) use scratch::Scratch;
 pub use sharing::Sharing;
 pub(crate) use slab::SlabMemory;
-pub use slab::SlabRows;
+pub use slab::{Room, SlabRows};
 pub use slab_pool::SlabPool;

@@ -1,7 +1,9 @@
 //! The mapping of all slabs, and the rows of a slab that a worker fills.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::infos::InfosAt;
@@ -116,6 +118,61 @@ impl SlabMemory {
     }
 }
 
+/// The bytes of a row that is being written, or a part of them: initialized, whatever they are.
+///
+/// It is no slice, because the caller of a pool may show them, too: it has the addresses of a rollout's arrays
+/// while these are filled, and an environment in its process may return a view of what it is to fill.
+#[derive(Debug)]
+pub struct Room<'a> {
+    first: NonNull<u8>,
+    bytes: usize,
+    row: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> From<&'a mut [u8]> for Room<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Self { bytes: bytes.len(), first: NonNull::from(bytes).cast(), row: PhantomData }
+    }
+}
+
+impl Room<'_> {
+    /// The address of the first byte; the holder of this value may write as many as there are.
+    pub fn first(&mut self) -> NonNull<u8> {
+        self.first
+    }
+
+    /// Number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Writes all of them.
+    ///
+    /// # Panics
+    ///
+    /// When `value` has another length.
+    pub fn write(&mut self, value: &[u8]) {
+        assert_eq!(value.len(), self.bytes, "the bytes of a row");
+        // SAFETY: as many bytes, which this value may write: they are a row's that only its shard accesses
+        // (invariant 4), or were borrowed mutably. `value` is a live Rust slice and so cannot overlap them.
+        unsafe { self.first.as_ptr().copy_from_nonoverlapping(value.as_ptr(), self.bytes) }
+    }
+
+    /// Parts of so many bytes each, in order; without the rest, if there is one.
+    ///
+    /// # Panics
+    ///
+    /// When a part has no bytes.
+    pub fn parts(&mut self, bytes: usize) -> impl Iterator<Item = Room<'_>> {
+        let first = self.first;
+        (0..self.bytes / bytes).map(move |part| {
+            // SAFETY: the part ends within these bytes.
+            let first = unsafe { first.add(part * bytes) };
+            Room { first, bytes, row: PhantomData }
+        })
+    }
+}
+
 /// One shard's rows of the slab that is being filled.
 #[derive(Debug)]
 pub struct SlabRows<'a> {
@@ -157,10 +214,7 @@ impl SlabRows<'_> {
     ///
     /// When the row is not in this shard, or `value` is not as long as a row.
     pub fn write(&mut self, leaf: usize, row: usize, value: &[u8]) {
-        self.fill(leaf, row, |room| {
-            assert_eq!(value.len(), room.len(), "a row of leaf {leaf}");
-            room.copy_from_slice(value);
-        });
+        self.fill(leaf, row, |mut room| room.write(value));
     }
 
     /// Calls `fill` to write row `row` (counted from the start of the batch) of leaf `leaf`.
@@ -168,19 +222,19 @@ impl SlabRows<'_> {
     /// # Panics
     ///
     /// When the row is not in this shard.
-    pub fn fill(&mut self, leaf: usize, row: usize, fill: impl FnOnce(&mut [u8])) {
+    pub fn fill(&mut self, leaf: usize, row: usize, fill: impl FnOnce(Room<'_>)) {
         let place = self.place(leaf, row);
-        let (length, first) = (place.len(), self.mapping().at(place));
-        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4), the
-        // range is inside the mapping, and any bytes are values (invariant 7).
-        let room = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
+        let (bytes, first) = (place.len(), self.mapping().at(place.clone()));
         if Failpoint::DieMidRow.hit() {
-            let mut whole = vec![0; length];
-            fill(&mut whole);
-            room[..length / 2].copy_from_slice(&whole[..length / 2]);
+            let mut whole = vec![0; bytes];
+            fill(Room::from(&mut whole[..]));
+            // SAFETY: as below.
+            unsafe { self.mapping().write(place.start, &whole[..bytes / 2]) }
             die();
         }
-        fill(room);
+        // Only this shard accesses the row while the slab is filling (invariant 4), the range is inside the
+        // mapping, and any bytes are values (invariant 7).
+        fill(Room { first, bytes, row: PhantomData });
     }
 
     /// Writes zeros to row `row` of leaf `leaf`.

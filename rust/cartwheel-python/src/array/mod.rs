@@ -15,7 +15,8 @@
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step
-//!    has ended; no Rust code makes a reference to it until then.
+//!    has ended, and Python must not write it until then. Rows of Python environments are written
+//!    through addresses (`Room`), since an environment may return a view of the rollout.
 //! 3. NumPy's functions are called while attached, with objects of the types that they require. That
 //!    a thread is attached excludes no other thread. What does is that a new array is known to no
 //!    other code until it is returned, and that one call at a time has access to the state of a pool.
@@ -36,6 +37,7 @@ mod owner;
 
 use std::ffi::c_void;
 
+use cartwheel_engine::memory::Room;
 use cartwheel_engine::space::DType;
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{
@@ -128,16 +130,36 @@ pub(crate) fn is_like(array: &Bound<'_, PyUntypedArray>, shape: &[usize], dtype:
 ///
 /// When the array is not contiguous, or has too few bytes.
 pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into: &mut [u8]) {
+    let from = bytes_at(array, offset, into.len());
+    // SAFETY: the bytes are initialized, and read as in invariant 1; no array has the memory of a live Rust
+    // slice.
+    unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+}
+
+/// Copies all elements of a C-contiguous array, row-major, to a row of the same size.
+///
+/// # Panics
+///
+/// When the array is not contiguous, or has too few bytes.
+pub(crate) fn copy_to_room(array: &Bound<'_, PyUntypedArray>, mut room: Room<'_>) {
+    let from = bytes_at(array, 0, room.bytes());
+    // SAFETY: the bytes are initialized, and read as in invariant 1. The room has as many. They may overlap: an
+    // environment may return a view of the rollout that is being recorded.
+    unsafe { from.copy_to(room.first().as_ptr(), room.bytes()) }
+}
+
+/// The address of `count` bytes of a C-contiguous array, from byte `offset` on.
+///
+/// # Panics
+///
+/// When the array is not contiguous, or has too few bytes.
+fn bytes_at(array: &Bound<'_, PyUntypedArray>, offset: usize, count: usize) -> *const u8 {
     assert!(array.is_c_contiguous(), "only contiguous arrays are read as bytes");
     let bytes = array.len() * borrowed_dtype(array).itemsize();
-    let fits = offset <= bytes && into.len() <= bytes - offset;
-    assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
+    let fits = offset <= bytes && count <= bytes - offset;
+    assert!(fits, "{count} bytes from byte {offset} on of {bytes}");
     // SAFETY: `offset` is within the array's memory, as was just checked (invariant 1).
-    let from = unsafe { first_byte(array).add(offset) };
-    // SAFETY: `from` is followed by enough initialized bytes, since the array is contiguous; they
-    // are read as in invariant 1. An environment may return an array that already shares memory
-    // with `into`, so they may overlap.
-    unsafe { from.copy_to(into.as_mut_ptr(), into.len()) }
+    unsafe { first_byte(array).add(offset) }
 }
 
 /// A type of elements of which every bit pattern is a value, and its dtype.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cartwheel_engine::{Call, Error};
 use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -102,18 +103,22 @@ impl Callbacks {
         }
     }
 
-    /// Reports the rows for which `waiting` has waited so long; the wait continues in any case.
+    /// Reports the rows for which `waiting` has waited so long; the wait continues. The error is the exception
+    /// of a signal handler, which ends it.
     pub(super) fn remind(
         &self,
         py: Python<'_>,
         waiting: &str,
         waited: Duration,
         rows: Vec<Range<usize>>,
-    ) {
+    ) -> PyResult<()> {
         let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
         let (callbacks, arguments) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
-        if let Err(error) = callbacks.call_method1(intern!(py, "still_waiting"), arguments) {
-            error.write_unraisable(py, Some(callbacks));
+        match callbacks.call_method1(intern!(py, "still_waiting"), arguments) {
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            Err(error) => error.write_unraisable(py, Some(callbacks)),
+            Ok(_) => {}
         }
+        Ok(())
     }
 }

@@ -116,7 +116,10 @@ impl State {
                 }
                 (Err(Error::StillWaiting { waited, rows }), _) => {
                     before += waited;
-                    self.callbacks.remind(py, calling, before, rows);
+                    if let Err(error) = self.callbacks.remind(py, calling, before, rows) {
+                        raised = Some(error);
+                        break Err(Error::Interrupted);
+                    }
                 }
                 // While a worker does not read, the others are only looked at.
                 (Err(Error::Timeout { .. }), all)

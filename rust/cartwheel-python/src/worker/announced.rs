@@ -46,9 +46,15 @@ impl PyShard {
     }
 
     /// Announces infos that do not fit into shared memory.
+    ///
+    /// Within one process they are the message. Inline, a function of Python that packs them could be ended by
+    /// the exception of a signal handler, which no one would raise.
     pub(super) fn announce_rest(&mut self, py: Python<'_>) {
-        let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
         let stream = PyBytes::new(py, self.writer.stream());
+        if self.channel.bind(py).cast::<PyChannel>().is_err() {
+            return self.unsent.push(stream.into_any().unbind());
+        }
+        let (worker, name) = (self.worker.bind(py).clone(), intern!(py, "pack_rest"));
         let packed = worker.call_method1(name, (stream,));
         let packed = packed.or_else(|error| {
             error.write_unraisable(py, Some(&worker));

@@ -1,7 +1,7 @@
 //! Writes observations that environments returned to their rows of the slab.
 
 use cartwheel_engine::info::{InfoWriter, RecordKind};
-use cartwheel_engine::memory::SlabRows;
+use cartwheel_engine::memory::{Room, SlabRows};
 use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
 use crate::array::dtype::descr;
-use crate::array::{as_array, copy_bytes, is_like, scalar};
+use crate::array::{as_array, copy_to_room, is_like, scalar};
 use crate::error::noted;
 use crate::known::intern;
 use crate::space::{End, Misfit, Node};
@@ -18,11 +18,11 @@ use crate::value::{Encoder, Foreign};
 /// Destination of observations.
 pub(crate) trait ObservationSink {
     /// Calls `fill` to write leaf `leaf` at `place`.
-    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8]));
+    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(Room<'_>));
 }
 
 impl ObservationSink for SlabRows<'_> {
-    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8])) {
+    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(Room<'_>)) {
         SlabRows::fill(self, leaf, place, fill);
     }
 }
@@ -47,9 +47,9 @@ impl<'a> ObservationBytes<'a> {
 }
 
 impl ObservationSink for ObservationBytes<'_> {
-    fn fill(&mut self, leaf: usize, _place: usize, fill: impl FnOnce(&mut [u8])) {
+    fn fill(&mut self, leaf: usize, _place: usize, fill: impl FnOnce(Room<'_>)) {
         let before: usize = self.leaves[..leaf].iter().map(Leaf::row_bytes).sum();
-        fill(&mut self.bytes[before..before + self.leaves[leaf].row_bytes()]);
+        fill((&mut self.bytes[before..before + self.leaves[leaf].row_bytes()]).into());
     }
 }
 
@@ -136,7 +136,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
 
     /// Writes a single element.
     fn put(&mut self, leaf: usize, place: usize, element: &[u8]) {
-        self.sink.fill(leaf, place, |buffer| buffer.copy_from_slice(element));
+        self.sink.fill(leaf, place, |mut room| room.write(element));
     }
 
     /// Copies an array with the shape and dtype of the leaf; returns `false` for any other.
@@ -144,7 +144,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
         let leaf = &self.leaves[number];
         let fits = is_like(array, &leaf.shape, leaf.dtype);
         if fits {
-            self.sink.fill(number, self.place, |buffer| copy_bytes(array, 0, buffer));
+            self.sink.fill(number, self.place, |room| copy_to_room(array, room));
         }
         fits
     }
@@ -157,11 +157,11 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
             return Ok(false);
         }
         let mut written = Ok(true);
-        self.sink.fill(number, self.place, |buffer| {
-            for (at, part) in buffer.chunks_exact_mut(bytes / leaf.shape[0]).enumerate() {
+        self.sink.fill(number, self.place, |mut room| {
+            for (at, part) in room.parts(bytes / leaf.shape[0]).enumerate() {
                 written = list.get_item(at).map(|value| match value.cast_exact() {
                     Ok(array) if is_like(array, shape, leaf.dtype) => {
-                        copy_bytes(array, 0, part);
+                        copy_to_room(array, part);
                         true
                     }
                     _ => false,

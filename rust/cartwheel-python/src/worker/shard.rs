@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::to_py_err;
-use crate::interpreter::attach;
+use crate::interpreter::{attach, besides_exceptions};
 use crate::known::intern;
 use crate::space::Tree;
 use crate::value::Foreign;
@@ -407,11 +407,16 @@ impl Shard for PyShard {
         attach(|py| self.send_announced(py));
     }
 
+    /// Inline, a pool that nobody closed is dropped with its last reference, which may be one of a
+    /// function that an exception ends.
     fn close(&mut self) {
         attach(|py| {
-            if let Err(error) = self.worker.bind(py).call_method0(intern!(py, "close")) {
-                error.write_unraisable(py, Some(self.worker.bind(py)));
-            }
+            let worker = self.worker.bind(py);
+            besides_exceptions(py, || {
+                if let Err(error) = worker.call_method0(intern!(py, "close")) {
+                    error.write_unraisable(py, Some(worker));
+                }
+            });
         });
     }
 }
