@@ -25,7 +25,7 @@ pub struct EnvTable {
     /// The module or file that offers the plugin.
     pub(super) source: String,
     id: String,
-    /// What states of rows are of: the id, and of a plugin its name and [`era`].
+    /// The source of states of rows: the id, and of a plugin its name and [`era`].
     origin: String,
     default_options: String,
     /// The same, parsed.
@@ -101,7 +101,7 @@ impl EnvTable {
         &self.id
     }
 
-    /// What a saved state is of, in words: a state of another origin is refused.
+    /// The source of saved states, in words: a state of another origin is refused.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
