@@ -985,7 +985,11 @@ class Pool:
         """Whether rows are received in the order of the sends, not in that of completion."""
 
     def receive_in_order(self, sent: bool) -> None:
-        """Sets this order for rows that are sent from now on."""
+        """Sets this order for rows that are sent while none is in flight.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Rows are in flight that were not given up.
+        """
 
     def recv_resets(
         self, timeout: float | None = None, calling: str = "reset_wait"

@@ -132,6 +132,7 @@ def test_an_exception_waits_for_a_blocked_row_no_longer_than_the_time_out(build_
     with pytest.raises(ZeroDivisionError):
         cartwheel.evaluate(envs, policy, recurrent=True, **FREE)
     assert envs.in_flight == [0]
+    assert envs.recv_order == "sent"
     gates.open(1)
     envs._callbacks.timeout = 60
     envs.reset()

@@ -300,6 +300,24 @@ def test_the_order_is_one_of_two_and_is_set_while_nothing_flies(build_any):
     assert build_any([POLE] * 4).recv_order == "sent"
 
 
+def test_after_a_wait_that_timed_out_the_order_is_set_for_what_is_sent_later(build_workers, gates):
+    envs = build_workers(gates.env_fns(2))
+    envs.reset()
+    envs.recv_order = "done"
+    envs.send([1, 0], [0, 1])
+    assert index(envs.recv(PATIENCE_S, min_rows=1)) == [1]
+    with pytest.raises(WorkerTimeoutError):
+        envs.recv(0.01)
+    envs.recv_order = "sent"
+    envs.send([0], [1])  # joins row 0, whose order is the one of before
+    assert index(envs.recv(PATIENCE_S, min_rows=1)) == [1]
+    gates.open(1)
+    assert index(envs.recv(PATIENCE_S)) == [0]
+    envs.send([2, 0], [0, 1])
+    with gates.opened_soon(2):
+        assert index(envs.recv(PATIENCE_S, min_rows=2)) == [0, 1]
+
+
 @ORDER
 @pytest.mark.parametrize(
     ("env_fn", "executor"),

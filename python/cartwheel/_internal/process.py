@@ -116,7 +116,7 @@ class News:
         """Waits to be told.
 
         Raises:
-            queue.Empty: Nobody did in time.
+            queue.Empty: It was not told in time.
         """
         take(self._told, seconds)
 

@@ -134,7 +134,7 @@ def evaluate(
     last bits may differ, because libraries multiply batches of different sizes differently, and a
     policy that draws random numbers for a batch draws others for other batches. An exception waits
     for the rows in flight, at most as long as the ``timeout`` of ``envs`` allows; the next reset
-    waits for what is in flight even then, and ``envs.recv_order`` stays ``"done"``.
+    waits for what is in flight even then.
 
     Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
     stepped as a whole: rows that have finished repeat their last action, or with masks of actions

@@ -296,7 +296,7 @@ def received_as_done(envs: Any) -> Iterator[None]:
         # a row is later than the time-out allows, the next reset waits for it.
         with contextlib.suppress(Exception):
             drop_in_flight(envs)
-        if not pool.in_flight:
+        with contextlib.suppress(Exception):  # closed or broken
             pool.recv_order = own
 
 

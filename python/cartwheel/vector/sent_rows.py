@@ -116,7 +116,8 @@ class SentRows(PoolOwner[ObsType, ActType]):
         ``"sent"``: the order of the sends. So after two sends, ``recv(min_rows=n, max_rows=n)``
         with the number of rows of the first one returns exactly its rows, in their order.
         ``"done"``: the order in which rows are done. At first it is ``"sent"`` if ``batch_size`` is
-        ``num_envs``, otherwise ``"done"``. It may be set while nothing is in flight.
+        ``num_envs``, otherwise ``"done"``. It may be set while nothing is in flight, and where a
+        reset would drop what is: after a wait that timed out or was interrupted.
 
         ``step(actions, env_index)`` and ``reset(options={"env_index": …})`` return their rows in
         the order of ``env_index``, if ``batch_size`` is ``num_envs`` and nothing else is in flight.

@@ -317,8 +317,9 @@ struct cartwheel_env {
                          size_t row,
                          struct cartwheel_sink *state,
                          struct cartwheel_sink *error);
-    // Optional. Continues a row from a state that `row_save` of the same kind wrote. After a
-    // failure the row has its old state.
+    // Optional. Continues a row from a state that `row_save` of the same kind wrote, in this version
+    // of the plugin or in one that Semantic Versioning calls compatible with it: the host refuses
+    // the states of others. After a failure the row has its old state.
     uint32_t (*row_load)(void *rows,
                          size_t row,
                          const uint8_t *state,

@@ -356,8 +356,9 @@ pub struct Env {
             error: *mut Sink,
         ) -> u32,
     >,
-    /// Optional. Continues a row from a state that `row_save` of the same kind wrote. After a
-    /// failure the row has its old state.
+    /// Optional. Continues a row from a state that `row_save` of the same kind wrote, in this version
+    /// of the plugin or in one that Semantic Versioning calls compatible with it: the host refuses
+    /// the states of others. After a failure the row has its old state.
     pub row_load: Option<
         unsafe extern "C" fn(
             rows: *mut c_void,

@@ -462,3 +462,32 @@ def test_they_continue_from_a_state(make_envs, mode):
     expected = [envs.step(action) for action in actions[5:]]
     assert_identical(others.load_state_dict(state), shown)
     assert_identical([others.step(action) for action in actions[5:]], expected)
+
+
+def with_origin(state, change):
+    """A state whose environment says something else of itself, with its hash (FNV-1a)."""
+    start = state.index(CORRIDOR.encode())
+    stop = start + int.from_bytes(state[start - 4 : start], "little")
+    body = state[:start] + change(state[start:stop]) + state[stop:-8]
+    value = 0xCBF29CE484222325
+    for byte in body:
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return body + value.to_bytes(8, "little")
+
+
+def test_a_state_of_an_incompatible_version_is_refused_with_both(make_envs):
+    envs = make_envs()
+    envs.reset(seed=2)
+    states = envs.get_state()
+    assert [with_origin(state, lambda origin: origin) for state in states] == states
+    others = [with_origin(state, lambda origin: origin[:-1] + b"9") for state in states]
+    own = rf"{CORRIDOR} of test-plugin \d[\d.]*"
+    with pytest.raises(ValueError, match=rf"row 0: the state is of {own}9, not of {own}$"):
+        envs.set_state(None, others)
+    saved = envs.state_dict()
+    envs.step([1] * 3)
+    before = envs.state_dict()
+    saved["envs"]["states"][2] = others[2]
+    with pytest.raises(ValueError, match="row 2: the state is of"):
+        envs.load_state_dict(saved)
+    assert envs.state_dict() == before

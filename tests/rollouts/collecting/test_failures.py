@@ -13,7 +13,7 @@ from cartwheel.wrappers import VectorWrapper
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
-from tests.support.executors import EXECUTORS, INLINE, PROCESS
+from tests.support.executors import EXECUTORS, INLINE, PROCESS, THREAD
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
 from tests.support.repetitions import times
@@ -339,6 +339,7 @@ def test_after_an_exception_others_may_reset_the_environments(mode, keywords, er
             with pytest.raises(error):
                 collector.collect()
             assert envs.in_flight
+            assert envs.recv_order == "sent"
             use()
             assert envs.in_flight == []
             collector.policy = policy
@@ -359,6 +360,26 @@ def test_without_their_collector_rows_in_flight_do_not_hinder_a_reset(mode):
             del collector
             envs.reset()
             assert envs.in_flight == []
+
+
+def test_without_their_collector_rows_are_received_in_the_order_of_before(closes, gates):
+    envs = closes(THREAD(gates.env_fns(2)))
+    collector = cartwheel.Collector(
+        envs,
+        lambda _observations, rows, _first: (rows == 0).astype(np.int64),
+        num_steps=1,
+        recurrent=True,
+        order="free",
+        columns=1,
+    )
+    assert collector.collect().env_index.tolist() == [1]
+    assert envs.in_flight == [0]
+    assert envs.recv_order == "done"
+    del collector
+    assert envs.recv_order == "sent"
+    gates.open(1)
+    envs.reset()
+    assert envs.in_flight == []
 
 
 def test_a_call_that_takes_too_long_loses_nothing():

@@ -21,6 +21,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode
 
@@ -173,9 +174,10 @@ class Pipeline(Columns, abc.ABC):
 
     def _give_order_back(self) -> None:
         """Restores the order in which the vector environment returns rows."""
-        if self._own_order is not None and not self._envs.unwrapped.in_flight:
-            self._envs.unwrapped.recv_order = self._own_order
-            self._own_order = None
+        if self._own_order is not None:
+            with contextlib.suppress(AlreadyPendingCallError):  # others have sent rows
+                self._envs.unwrapped.recv_order = self._own_order
+                self._own_order = None
 
     def _is_consistent(self) -> bool:
         """Whether every row that was sent has arrived or is in flight.
@@ -190,12 +192,18 @@ class Pipeline(Columns, abc.ABC):
     def __del__(self) -> None:
         """Lets a reset drop what is in flight: this collector receives it no more."""
         with contextlib.suppress(Exception):  # closed, or never begun
-            if not self.needs_reset and not self._calls.others():
-                self._give_up()
+            if self.needs_reset or self._calls.others():
+                self._give_order_back()
+            else:
+                self._leave()
 
-    def _give_up(self) -> None:
-        """Lets a reset by another caller drop the rows in flight, unless they are received."""
+    def _leave(self) -> None:
+        """Lets a reset by another caller drop the rows in flight, unless they are received.
+
+        Rows that the other caller sends then are received in the order of before.
+        """
         self._envs.unwrapped._pool.give_up()
+        self._give_order_back()
 
     # Collecting
 
@@ -207,13 +215,14 @@ class Pipeline(Columns, abc.ABC):
         try:
             return self._collected()
         except BaseException:
-            self._give_up()
+            with contextlib.suppress(Exception):  # closed, or broken
+                self._leave()
             raise
 
     def _collected(self) -> Rollout:
         if self.is_between_rollouts:
             self._answers.extras = None
-        if not self._flying and self._own_order is None:
+        if self._own_order is None:
             self._own_order = self._envs.unwrapped.recv_order
             self._envs.unwrapped.recv_order = self._recv_order
         self._send_resets(np.flatnonzero(self._state == OVER))

@@ -194,7 +194,7 @@ class Session:
     def unchanged_if_refused(self) -> Iterator[None]:
         """Loads states of the environments, which have their old ones again if one is refused.
 
-        That is no call of another caller, after which the next rollout would begin with a reset.
+        After a call of another caller the next rollout would begin with a reset; not after this.
         """
         owner: Any = owner_of(self.envs.unwrapped)
         are_elsewhere = self._calls.others()

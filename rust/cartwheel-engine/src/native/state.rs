@@ -1,14 +1,17 @@
 //! Saved states of rows: bytes that outlive the process.
 //!
 //! ```text
-//! state  := magic, version u32, id text, options text, row 7 bytes, seed, stream, env bytes, sum u64
+//! state  := magic, version u32, origin text, options text, row 7 bytes, seed, stream, env bytes,
+//!           sum u64
 //! text   := length u32, UTF-8                          bytes := length u32, bytes
 //! seed   := 0, u128 | 1, words u32, each u32 | 2       (number, longer number, unknown)
 //! stream := state u128, increment u128, half u32, has_half u8
 //! ```
 //!
-//! Numbers are little-endian. The last number is the FNV-1a hash of the bytes before it: it finds
-//! bytes that were cut or changed by mistake, not by intent.
+//! Numbers are little-endian. The origin is the id of the environment, and of a plugin its name and
+//! the part of its version that compatible versions share, which load each other's states. The last
+//! number is the FNV-1a hash of the bytes before it: it finds bytes that were cut or changed by
+//! mistake, not by intent.
 
 use cartwheel_core::rng::{Pcg64State, Rng};
 
@@ -36,7 +39,7 @@ impl RowState {
         let Pcg64State { state, increment, has_half, half } = self.stream.state();
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
-        push(&mut bytes, kind.table().id().as_bytes());
+        push(&mut bytes, kind.table().origin().as_bytes());
         push(&mut bytes, kind.options().as_bytes());
         bytes.extend(self.row.to_bytes());
         match &self.seed {
@@ -75,7 +78,7 @@ impl RowState {
     /// another kind of environment or of other options.
     pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |what: String| Err(Error::BadState(what));
-        let (start, id, options) = (MAGIC.len(), kind.table().id(), kind.options());
+        let (start, origin, options) = (MAGIC.len(), kind.table().origin(), kind.options());
         if !bytes.starts_with(MAGIC) {
             return bad("this is not a state of a native environment".to_owned());
         }
@@ -96,9 +99,11 @@ impl RowState {
         };
         reader.0 = &bytes[start + 4..end];
         match reader.state() {
-            Some((own, ..)) if own != id => bad(format!("the state is of {own}, not of {id}")),
+            Some((own, ..)) if own != origin => {
+                bad(format!("the state is of {own}, not of {origin}"))
+            }
             Some((_, own, _)) if own != options => {
-                bad(format!("the state is of {id} with the options {own}, not {options}"))
+                bad(format!("the state is of {origin} with the options {own}, not {options}"))
             }
             Some((.., state)) if reader.0.is_empty() => Ok(state),
             _ => bad("the state holds values that no row has".to_owned()),
@@ -143,7 +148,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).ok()
     }
 
-    /// Id, options and state.
+    /// Origin, options and state.
     fn state(&mut self) -> Option<(&'a str, &'a str, RowState)> {
         Some((self.text()?, self.text()?, self.row()?))
     }

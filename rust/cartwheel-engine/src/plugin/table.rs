@@ -25,6 +25,8 @@ pub struct EnvTable {
     /// The module or file that offers the plugin.
     pub(super) source: String,
     id: String,
+    /// The source of states of rows: the id, and of a plugin its name and [`era`].
+    origin: String,
     default_options: String,
     /// The same, parsed.
     pub(super) defaults: Map<String, Value>,
@@ -88,6 +90,7 @@ impl EnvTable {
             address: 0,
             source: name.to_owned(),
             id: name.to_owned(),
+            origin: name.to_owned(),
             default_options: "{}".to_owned(),
             defaults: Map::new(),
         })
@@ -96,6 +99,11 @@ impl EnvTable {
     /// The id, as in Gymnasium's registry.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The source of saved states, in words: a state of another origin is refused.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// The name of the plugin.
@@ -247,7 +255,7 @@ pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<Env
     let env = |number: usize| {
         let address = head.envs.wrapping_byte_add(number * stride);
         // SAFETY: the plugin has as many tables at this distance (abi 1).
-        unsafe { read_env(address, stride, &plugin, source) }.map_err(of_plugin)
+        unsafe { read_env(address, stride, &plugin, version, source) }.map_err(of_plugin)
     };
     (0..head.num_envs).map(env).collect()
 }
@@ -261,6 +269,7 @@ unsafe fn read_env(
     table: *const Env,
     stride: usize,
     plugin: &Arc<str>,
+    version: &str,
     source: &str,
 ) -> Result<EnvTable, String> {
     // SAFETY: every table begins with its size (abi 1).
@@ -286,6 +295,10 @@ unsafe fn read_env(
     })?;
     let required = Required::new(&functions);
     let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
+    // States of environments that are built in, whose ids have no namespace, have the version of
+    // cartwheel's format alone.
+    let origin =
+        if id.contains('/') { format!("{id} of {plugin} {}", era(version)) } else { id.clone() };
     Ok(EnvTable {
         plugin: Arc::clone(plugin),
         functions,
@@ -293,7 +306,36 @@ unsafe fn read_env(
         address: table.addr(),
         source: source.to_owned(),
         id,
+        origin,
         default_options,
         defaults,
     })
+}
+
+/// The part of a version that all versions share which Semantic Versioning calls compatible with it:
+/// `0.3` of `0.3.1`, `2` of `2.0.5`. A version of another form is compatible with itself alone.
+fn era(version: &str) -> &str {
+    let numbers: Option<Vec<u64>> = version.split('.').map(|part| part.parse().ok()).collect();
+    let first = numbers.and_then(|numbers| numbers.iter().position(|&number| number > 0));
+    let end = first.and_then(|first| version.match_indices('.').nth(first));
+    end.map_or(version, |(end, _)| &version[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::era;
+
+    #[test]
+    fn versions_that_are_compatible_have_one_era() {
+        for (versions, expected) in [
+            (["0.3.0", "0.3.1", "0.3"], "0.3"),
+            (["2.0.5", "2.1", "2"], "2"),
+            (["0.0.4", "0.0.4", "0.0.4"], "0.0.4"),
+        ] {
+            assert_eq!(versions.map(era), [expected; 3]);
+        }
+        for version in ["0", "1.2.3-rc.1", "1.2.3+45", "spring", ""] {
+            assert_eq!(era(version), version);
+        }
+    }
 }

@@ -35,17 +35,10 @@ impl Pool {
         self.sent.order
     }
 
-    /// Sets this order for the rows that are sent from now on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InFlight`]: rows were sent in the present order.
-    pub fn set_recv_order(&mut self, order: RecvOrder) -> Result<(), Error> {
-        if self.sent.any() {
-            return Err(Error::InFlight { rows: self.sent.rows() });
-        }
+    /// Sets this order for the rows that are sent while none is in flight. Those in flight, and
+    /// those that join them, keep theirs.
+    pub fn set_recv_order(&mut self, order: RecvOrder) {
         self.sent.order = order;
-        Ok(())
     }
 
     /// The rows that are in flight.

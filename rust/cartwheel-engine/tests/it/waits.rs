@@ -363,7 +363,7 @@ fn a_wake_up_from_another_thread_ends_a_wait_for_ready_rows() {
         Box::new(Gated(waiting))
     });
     let pool = &mut running.pool;
-    pool.set_recv_order(RecvOrder::Done).unwrap();
+    pool.set_recv_order(RecvOrder::Done);
     let waker = Arc::clone(pool.waker());
     waker.wake(); // before the wait
     assert!(pool.receive_ready(None, &mut || false).unwrap().is_none());
@@ -398,7 +398,7 @@ fn rows_of_other_workers_are_received_while_one_is_dead_or_not_started() {
     let handles = vec![ProcessHandle::new(first.id()).unwrap(), ProcessHandle::absent()];
     let policy = Policy { on_death: OnDeath::Defer, ..Policy::default() };
     let mut pool = Pool::new(tokens.pool, Workers::Processes(handles), policy).unwrap();
-    pool.set_recv_order(RecvOrder::Done).unwrap();
+    pool.set_recv_order(RecvOrder::Done);
     assert_eq!(pool.dead_workers(), [1]);
     send(&mut pool, Call::Step);
     assert_eq!(ready(&mut pool, ROWS / 2), [0, 1, 2]);

@@ -471,9 +471,12 @@ impl PyPool {
 
     fn receive_in_order(&self, py: Python<'_>, sent: bool) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Call, "recv_order", |state| {
-            let order = if sent { RecvOrder::Sent } else { RecvOrder::Done };
             let flying = state.pool.in_flight();
-            state.pool.set_recv_order(order).map_err(|_| in_flight(py, "recv_order", &flying))
+            if !flying.is_empty() && !state.callbacks.has_abandoned {
+                return Err(in_flight(py, "recv_order", &flying));
+            }
+            state.pool.set_recv_order(if sent { RecvOrder::Sent } else { RecvOrder::Done });
+            Ok(())
         })
     }
 

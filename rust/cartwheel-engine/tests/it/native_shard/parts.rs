@@ -45,7 +45,7 @@ fn build(by: By, batch_size: usize, order: RecvOrder) -> Envs {
             Envs::of_thread_pool(&recipe(), ROWS, threads, settings, batch_size)
         }
     };
-    envs.pool.set_recv_order(order).unwrap();
+    envs.pool.set_recv_order(order);
     envs
 }
 
@@ -293,7 +293,7 @@ fn with_a_slow_row(gate: usize, order: RecvOrder) -> Envs {
     let kind = kind(&PLUGIN, "test/Gated-v1", &format!("{{\"gate\": {gate}}}")).unwrap();
     let mut envs = Envs::new(&kind, 4, 2, settings(AutoresetMode::SameStep));
     envs.seed(0);
-    envs.pool.set_recv_order(order).unwrap();
+    envs.pool.set_recv_order(order);
     GATES[gate].set(State::Closed);
     send_steps(&mut envs, &[0], &[1]).unwrap();
     GATES[gate].await_reset();
