@@ -210,6 +210,11 @@ pub mod __private {
     pub use cartwheel_abi as abi;
     pub use serde;
 
+    /// What [`options!`](crate::options!) imports where it is called, whatever this crate is called there.
+    pub mod names_for_serde {
+        pub use serde as __cartwheel_serde;
+    }
+
     #[cfg(feature = "python")]
     pub use crate::python::{fill, module};
     #[cfg(feature = "python")]

@@ -280,9 +280,13 @@ macro_rules! options {
             $($(#[$($field_meta:tt)*])* $field:ident: $type:ty $(= $default:expr)?),+ $(,)?
         }
     ) => {
+        // Serde takes the path of its crate as a text, in which `$crate` has no meaning.
+        #[allow(unused_imports, clippy::wildcard_imports, reason = "once for several structs")]
+        use $crate::__private::names_for_serde::*;
+
         $(#[$meta])*
         #[derive(Debug, Clone, $crate::__private::serde::Deserialize)]
-        #[serde(crate = "cartwheel::__private::serde", deny_unknown_fields, default)]
+        #[serde(crate = "__cartwheel_serde", deny_unknown_fields, default)]
         $vis struct $options { $($(#[$($field_meta)*])* pub $field: $type,)+ }
 
         impl $crate::EnvOptions for $options {

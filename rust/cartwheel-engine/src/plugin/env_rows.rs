@@ -13,7 +13,7 @@ use cartwheel_core::rng::Rng;
 use super::env_kind::EnvKind;
 use super::guards::Guards;
 use super::handle::Handle;
-use super::records::check_records;
+use super::records::{check_records, check_value};
 use super::reset_options::ResetOptions;
 use super::sink::{Bytes, with_message};
 use crate::autoreset::Outcomes;
@@ -244,7 +244,7 @@ impl EnvRows {
     ///
     /// # Errors
     ///
-    /// The plugin's text.
+    /// The plugin's text, or what is wrong with the value.
     pub(crate) fn parameter(&mut self, row: usize, number: usize) -> Result<Vec<u8>, String> {
         let get = self.kind.table().functions.parameter_get;
         let get = get.ok_or("the environment tells no parameter")?;
@@ -258,6 +258,9 @@ impl EnvRows {
             self.call(row, |rows, error| unsafe { get(rows, row, number, value, error) })
         });
         lent.and_then(|got| got)?;
+        check_value(value.bytes()).map_err(|what| {
+            format!("the value of the parameter {:?} {what}", self.kind.parameters()[number])
+        })?;
         Ok(value.into())
     }
 

@@ -30,6 +30,16 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
     }
 }
 
+/// Checks that these bytes are one value, so that it can stand among others.
+pub(super) fn check_value(bytes: &[u8]) -> Result<(), String> {
+    let mut reader = InfoReader::new(bytes, 0);
+    reader.skip().map_err(|error| format!("cannot be read: {error}"))?;
+    match bytes.len() - reader.at() {
+        0 => Ok(()),
+        more => Err(format!("has {more} bytes behind its end")),
+    }
+}
+
 /// Number of entries of an [`RecordKind::Info`] record whose body is at `body` of `stream`.
 pub(crate) fn entries_of(stream: &[u8], body: Range<usize>) -> Result<usize, String> {
     let (mut reader, mut entries) = (InfoReader::new(stream, body.start), 0);

@@ -25,6 +25,29 @@ cartwheel::options! {
     }
 }
 
+/// Options of a crate that knows this one under another name.
+mod renamed {
+    #![deny(unused_imports)] // the macro imports something, here twice
+
+    use ::cartwheel as wheels;
+
+    mod cartwheel {}
+
+    wheels::options! {
+        pub struct Options {
+            /// A number.
+            one: u8 = 1,
+        }
+    }
+
+    wheels::options! {
+        pub struct ResetOptions {
+            /// Another one.
+            two: u8 = 2,
+        }
+    }
+}
+
 cartwheel::view! {
     struct Seen, SeenMut, SeenRef {
         b01: i64,

@@ -88,6 +88,8 @@ const FAULTS: &[&str] = &[
     "floats",
     "nameless agents",
     "named",
+    "no value",
+    "two values",
 ];
 
 /// A render mode and a parameter, of the fault that is none: `named`.
@@ -140,7 +142,7 @@ unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Descri
     if fault == "nameless agents" {
         description.num_agents = 2;
     }
-    if fault == "named" {
+    if matches!(fault, "named" | "no value" | "two values") {
         (description.render_modes, description.num_render_modes) = (MODES.0.as_ptr(), 1);
         (description.parameters, description.num_parameters) = (PARAMETERS.0.as_ptr(), 1);
     }
@@ -258,14 +260,22 @@ pub(crate) unsafe extern "C" fn row_render(
 
 /// Trusts the host to know the number of parameters: another one ends the process. Each is an integer.
 pub(crate) unsafe extern "C" fn parameter_get(
-    _: *mut c_void,
+    rows: *mut c_void,
     _: usize,
     parameter: usize,
     value: *mut Sink,
     _: *mut Sink,
 ) -> u32 {
+    // SAFETY: made by `rows_new` (invariant 1).
+    let fault = unsafe { &*rows.cast::<HostileKind>() }.fault;
+    let seven = [[3, 7, 0, 0, 0, 0, 0, 0, 0]][parameter];
+    let bytes = match fault {
+        "no value" => Vec::new(),
+        "two values" => [seven, seven].concat(),
+        _ => seven.to_vec(),
+    };
     // SAFETY: the host's sink (invariant 1).
-    unsafe { append(value, &[[3, 7, 0, 0, 0, 0, 0, 0, 0]][parameter]) };
+    unsafe { append(value, &bytes) };
     OK
 }
 

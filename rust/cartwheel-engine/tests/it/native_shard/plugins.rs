@@ -258,15 +258,35 @@ fn stray_writes_are_found_where_plugins_are_checked() {
     assert!(text.ends_with(expected), "{text}");
 }
 
+static NAMED: Table<[Env; 1]> = Table([Env {
+    row_render: Some(row_render),
+    parameter_get: Some(parameter_get),
+    ..env(c"hostile/Named-v0")
+}]);
+static NAMED_PLUGIN: Plugin = plugin(&NAMED.0);
+
+fn named(fault: &str) -> Arc<EnvKind> {
+    let options = format!("{{\"fault\": \"{fault}\"}}");
+    support::kind(&NAMED_PLUGIN, "hostile/Named-v0", &options).unwrap()
+}
+
+/// A dictionary of terminal parameters would end at another place.
+#[test]
+fn a_parameter_that_is_not_one_value_is_an_error_of_its_row() {
+    for (fault, expected) in [
+        ("no value", "\"size\" cannot be read: malformed info stream at byte 0"),
+        ("two values", "\"size\" has 9 bytes behind its end"),
+    ] {
+        let mut envs = Envs::new(&named(fault), 3, 0, settings(AutoresetMode::NextStep));
+        let got = envs.ask(Request::Get("size".to_owned(), vec![1])).map(|_| ()).unwrap_err();
+        let text = got.to_string();
+        assert!(text.contains("row 1 failed") && text.ends_with(expected), "{text}");
+    }
+}
+
 #[test]
 fn a_plugin_gets_no_number_of_a_mode_or_a_parameter_that_it_does_not_have() {
-    static NAMED: Table<[Env; 1]> = Table([Env {
-        row_render: Some(row_render),
-        parameter_get: Some(parameter_get),
-        ..env(c"hostile/Named-v0")
-    }]);
-    static PLUGIN: Plugin = plugin(&NAMED.0);
-    let kind = support::kind(&PLUGIN, "hostile/Named-v0", r#"{"fault": "named"}"#).unwrap();
+    let kind = named("named");
     for (external_resets, reported) in [(Some(0), 3), (Some(1), 0)] {
         let settings = ShardSettings { external_resets, ..settings(AutoresetMode::NextStep) };
         let mut envs = Envs::new(&kind, 3, 0, settings);
