@@ -239,11 +239,12 @@ class Batch:
         """
         if mode != AutoresetMode.SAME_STEP or self.rewards is None or not self.infos:
             return None, None
-        finals = self.finals(space)
-        ends = np.flatnonzero(self.terminations | self.truncations)
-        if not len(ends):
+        finals, over = self.finals(space), self.terminations | self.truncations
+        places = NOWHERE if finals is None else finals.places
+        count = np.count_nonzero(over)  # a tenth of the time of finding them
+        if not count:
             return None, None
-        return (ends, NOWHERE if finals is None else finals.places), finals
+        return (places if len(places) == count else np.flatnonzero(over), places), finals
 
     def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
         """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""

@@ -78,6 +78,48 @@ impl ObservationNormalizer {
         let row = |number: usize| number * columns..(number + 1) * columns;
         gathered.clear();
         self.later.clear();
+        if places.are_all() && ends.have_finals() && places.all_are(counted) {
+            // Most steps in which episodes end: a pass of vectors, and few rows that are another's.
+            gathered.extend_from_slice(observations);
+            for (number, place) in ends.finals().enumerate() {
+                gathered[row(place)].copy_from_slice(&finals[row(number)]);
+            }
+            self.later.extend(ends.places());
+            self.merge(gathered);
+            normalize(gathered, &self.moments.mean, &self.scale, &Unlimited, &mut self.shown);
+            for (number, place) in ends.finals().enumerate() {
+                normalized_finals[row(number)].copy_from_slice(&self.shown[row(place)]);
+            }
+        } else {
+            self.normalize_counted(places, observations, ends, finals, normalized_finals, gathered);
+        }
+        if self.later.is_empty() {
+            return;
+        }
+        gathered.clear();
+        for &place in &self.later {
+            gathered.extend_from_slice(&observations[row(place)]);
+        }
+        self.merge(gathered);
+        for &place in &self.later {
+            let room = &mut self.shown[row(places.row(place))];
+            normalize(&observations[row(place)], &self.moments.mean, &self.scale, &Unlimited, room);
+        }
+    }
+
+    /// The first update of [`normalize`](Self::normalize), row by row; `later` gets the others.
+    fn normalize_counted<T: Copy + Into<f64>>(
+        &mut self,
+        places: Places<'_>,
+        observations: &[T],
+        ends: EndedPlaces<'_>,
+        finals: &[T],
+        normalized_finals: &mut [f32],
+        gathered: &mut Vec<T>,
+    ) {
+        let (is_one_update, columns) = (self.is_one_update, self.moments.mean.len());
+        let counted = |kind| counts(is_one_update, kind);
+        let row = |number: usize| number * columns..(number + 1) * columns;
         let (mut walk, mut final_places, mut number) = (ends.walk(), ends.finals().peekable(), 0);
         for (place, &kind) in places.kinds().iter().enumerate() {
             let has_ended = walk.at(place);
@@ -115,18 +157,6 @@ impl ObservationNormalizer {
                     room,
                 );
             }
-        }
-        if self.later.is_empty() {
-            return;
-        }
-        gathered.clear();
-        for &place in &self.later {
-            gathered.extend_from_slice(&observations[row(place)]);
-        }
-        self.merge(gathered);
-        for &place in &self.later {
-            let room = &mut self.shown[row(places.row(place))];
-            normalize(&observations[row(place)], &self.moments.mean, &self.scale, &Unlimited, room);
         }
     }
 

@@ -185,6 +185,11 @@ impl<'a> EndedPlaces<'a> {
         self.places.is_empty()
     }
 
+    /// Whether the final observations of all are known.
+    pub(super) fn have_finals(&self) -> bool {
+        self.places.len() == self.finals.len()
+    }
+
     /// The number of final observations.
     pub fn num_finals(&self) -> usize {
         self.finals.len()
