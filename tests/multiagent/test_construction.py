@@ -259,6 +259,10 @@ def test_the_state_of_environments_is_shown_and_the_last_one_of_rows_that_end():
     assert ended
 
 
+class Titled(Walkers):
+    env = "of the class, and no environment inside"
+
+
 def test_attributes_and_calls_reach_the_environment_that_the_function_returned():
     with make([Walkers, Walkers]) as envs:
         envs.reset(seed=[0, 1])
@@ -269,6 +273,9 @@ def test_attributes_and_calls_reach_the_environment_that_the_function_returned()
         assert [type(env) for env in envs.envs] == [Walkers, Walkers]
         with pytest.raises(AttributeError, match="Walkers has no attribute 'speed'"):
             envs.get_attr("speed")
+    with make([Titled]) as envs:
+        envs.set_attr("speed", 3)
+        assert envs.envs[0].speed == 3
     with make([Duel]) as envs:
         envs.reset()
         assert envs.get_attr("left") == (7,)

@@ -366,6 +366,19 @@ def test_rows_take_actions_in_lists_and_tuples():
             assert rows.step(actions)[1].tolist() == [1, 11, 21] * 2
 
 
+def test_actions_of_rows_that_do_not_fit_are_named_by_rows():
+    with make([Walkers] * 2) as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=0)
+        for shape in [(6,), (6, 2), (6, 1, 1)]:
+            match = rf"must have the shape \(6, 1\), got {re.escape(str(shape))}"
+            with pytest.raises(ValueError, match=match):
+                rows.step(np.zeros(shape))
+        with pytest.raises(ValueError, match=r"one entry for each of the 6 rows.* \(2, 1\)"):
+            rows.step(np.zeros((2, 1)))
+        assert rows.step(np.zeros((6, 1)))[0][:, 1].tolist() == [1] * 6
+
+
 def test_rows_need_agents_with_equal_spaces_and_whole_batches():
     with make([Guests]) as envs, pytest.raises(ValueError, match="'host' has Dict"):
         envs.as_rows()

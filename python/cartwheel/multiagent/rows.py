@@ -127,7 +127,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
             entry for each row, and infos.
 
         Raises:
-            ValueError: The number of actions is wrong; nothing was stepped.
+            ValueError: The number or the shape of actions is wrong; nothing was stepped.
             Exception: As for :meth:`cartwheel.ParallelVectorEnv.step`.
         """
         return self._stepped(self.envs._step_columns(self._by_agent(actions), None))
@@ -136,7 +136,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
 
         Raises:
-            ValueError: The number of actions is wrong; nothing was stepped.
+            Exception: As :meth:`step`.
         """
         self.envs._begin_step(self._by_agent(actions), None)
 
@@ -169,8 +169,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
                 )
             return array.reshape((*shape, *array.shape[1:]))
 
-        if isinstance(self.single_action_space, nested.ARRAY_SPACES):
+        space = self.single_action_space
+        if isinstance(space, nested.ARRAY_SPACES):
             actions = nested.as_array("actions", actions)  # a tuple has an action for each row
+            if actions.ndim and actions.shape[1:] != space.shape:
+                wanted = self.action_space.shape
+                raise ValueError(f"`actions` must have the shape {wanted}, got {actions.shape}.")
         by_agent = nested.apply(by_env, actions)
         return {
             agent: nested.at(by_agent, (slice(None), place))

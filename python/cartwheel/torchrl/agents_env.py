@@ -203,12 +203,7 @@ class CartwheelAgentsEnv(EnvBase):
     # Steps
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
-        actions = {
-            name: self.full_action_spec[name, "action"].to_numpy(
-                tensordict.get((name, "action")), safe=False
-            )
-            for name in self.group_map
-        }
+        actions = {name: self._actions(tensordict, name) for name in self.group_map}
         mask = tensordict.get("_step", None)
         if mask is not None and not mask.all():
             # Its rollout stops at an entry `_neg_step` of a group, also over PettingZooWrapper.
@@ -236,6 +231,12 @@ class CartwheelAgentsEnv(EnvBase):
                 whole |= infos["episode_over"]
             found[flag] = torch.from_numpy(whole[:, None])
         return self._completed(found)
+
+    def _actions(self, tensordict: TensorDictBase, name: str) -> Any:
+        given = tensordict.get((name, "action"), None)
+        if given is None:
+            raise KeyError(f"the tensordict has no {(name, 'action')}")
+        return self.full_action_spec[name, "action"].to_numpy(given, safe=False)
 
     def _check_gone(self, name: str, gone: NDArray[np.bool_], infos: dict[str, Any]) -> None:
         if self._uses_mask or self._done_on_any:

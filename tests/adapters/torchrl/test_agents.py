@@ -210,6 +210,15 @@ def test_drawn_actions_are_allowed(name):
     env.close()
 
 
+def test_actions_of_a_group_that_are_missing_are_named():
+    env = ours(*CASES["masks"])
+    shown = env.rand_action(env.reset())
+    with pytest.raises(KeyError, match=r"the tensordict has no \('b', 'action'\)"):
+        env.step(shown.exclude(("b", "action")))
+    env.step(shown)
+    env.close()
+
+
 def test_wrong_arguments_are_refused():
     make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
     envs = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
