@@ -74,14 +74,11 @@ impl<T: Standard> Clone for Tuned<T> {
 /// Whether the row has constants of its own, and these.
 impl<T: Standard + State> State for Tuned<T> {
     fn save(&self, state: &mut Vec<u8>) {
-        self.0.is_some().save(state);
-        if let Some(own) = &self.0 {
-            own.save(state);
-        }
+        self.0.save(state);
     }
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        Ok(Self(Option::<T>::load(state)?.map(Box::new)))
+        State::load(state).map(Self)
     }
 }
 

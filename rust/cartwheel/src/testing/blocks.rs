@@ -61,6 +61,7 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 (&actions, 0),
             ));
             for row in 0..rows {
+                let mut is_over = false;
                 if running[row] {
                     let action = || E::Action::row(&actions, row);
                     let expected = alone[row].step(action(), &mut rngs[row]);
@@ -77,6 +78,7 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                         );
                         return fail(seen, REMEDY);
                     }
+                    is_over = expected.terminated || expected.truncated;
                 }
                 let one = after(&mut screen, &together[row], &both[row]);
                 let other = after(&mut screen, &alone[row], &rngs[row]);
@@ -96,9 +98,7 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                     );
                     return fail(seen, REMEDY);
                 }
-                if running[row]
-                    && transitions[row].is_some_and(|end| end.terminated || end.truncated)
-                {
+                if is_over {
                     reset(&mut alone[row], &mut rngs[row])?;
                     reset(&mut together[row], &mut both[row])?;
                 }

@@ -113,6 +113,8 @@ pub(crate) struct Broken {
     seen: Cell<u32>,
     steps: u32,
     episodes: u32,
+    /// Whether the episode has ended: a step is an error until the next one begins.
+    is_over: bool,
     is_stuck: bool,
 }
 
@@ -165,11 +167,13 @@ impl Env for Broken {
             seen: Cell::new(0),
             steps: 0,
             episodes: 0,
+            is_over: false,
             is_stuck: false,
         })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        self.is_over = false;
         if self.is_stuck {
             self.position = 7.5;
             return Ok(());
@@ -214,6 +218,9 @@ impl Env for Broken {
             self.is_stuck = self.defect == Defect::PanicSticks;
             panic!("there is no action {action}");
         }
+        if self.is_over {
+            return Err(Failure::new("the episode is over"));
+        }
         self.steps += 1;
         match self.defect {
             Defect::Fails if self.steps == 6 => return Err(Failure::new("no luck")),
@@ -229,8 +236,10 @@ impl Env for Broken {
         self.position = (self.position + pushed).clamp(-8.0, 8.0);
         let is_random = self.defect != Defect::IgnoresSeed;
         let terminated = is_random && rng.random() < 0.02;
+        let truncated = self.steps >= 20;
+        self.is_over = terminated || truncated;
         let reward = if self.defect == Defect::NanReward { f64::NAN } else { self.position.into() };
-        Ok(Transition { reward, terminated, truncated: self.steps >= 20 })
+        Ok(Transition { reward, terminated, truncated })
     }
 
     const BLOCK: usize = 4;
@@ -309,6 +318,7 @@ impl Env for Broken {
         if self.defect != Defect::SavesLess {
             state.extend(self.position.to_le_bytes());
         }
+        state.push(u8::from(self.is_over));
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
@@ -322,6 +332,7 @@ impl Env for Broken {
         if self.defect != Defect::SavesLess {
             self.position = f32::from_bits(number(20));
         }
+        self.is_over = state.last() == Some(&1);
         Ok(())
     }
 }
