@@ -109,6 +109,8 @@ def each(function: Callable[..., Any], space: Space[Any], *values: Any) -> Any:
 
 def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
     """Returns some rows of a batch as a new batch; ``space`` is the space of one row."""
+    if isinstance(batch, np.ndarray):  # before spaces, which are slow to tell apart
+        return batch[rows]
 
     def taken(_: Any, part: Any) -> Any:
         return part[rows] if isinstance(part, np.ndarray) else tuple(part[row] for row in rows)
@@ -174,10 +176,10 @@ def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> A
     A batch that is not nested like the space, such as a list of actions, is taken as one array. It
     gets the dtype of both, so that no number is cut off.
     """
-    if isinstance(space, Dict) and isinstance(source, dict):
+    if isinstance(source, dict) and isinstance(space, Dict):
         parts = space.spaces.items()
         return {key: put(part, batch[key], rows, source[key]) for key, part in parts}
-    if isinstance(space, Tuple) and isinstance(source, tuple):
+    if isinstance(source, tuple) and isinstance(space, Tuple):
         triples = zip(space.spaces, batch, source, strict=True)
         return tuple(put(part, old, rows, new) for part, old, new in triples)
     if isinstance(batch, tuple) and not isinstance(space, ARRAY_SPACES):

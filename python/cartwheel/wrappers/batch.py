@@ -368,7 +368,7 @@ class Finals:
             The final observations, and a copy of the infos without them.
         """
         first, mask = infos[names[0]], infos[f"_{names[0]}"]
-        places = np.flatnonzero(mask & over)
+        (places,) = (mask & over).nonzero()  # half the time of `np.flatnonzero`
         rest = dict(infos)
         for name in names:
             del rest[name], rest[f"_{name}"]
