@@ -311,6 +311,9 @@ macro_rules! options {
             }
         }
     };
+    ($(#[$meta:meta])* $vis:vis struct $options:ident { }) => {
+        ::core::compile_error!("options without fields are `cartwheel::NoOptions`");
+    };
 }
 
 /// The text of an attribute that is a comment.

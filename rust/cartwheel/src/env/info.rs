@@ -268,4 +268,7 @@ macro_rules! info {
             }
         }
     };
+    ($(#[$meta:meta])* $vis:vis struct $info:ident { }) => {
+        ::core::compile_error!("an info without keys is `()`: `type Info = ();`");
+    };
 }

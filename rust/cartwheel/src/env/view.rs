@@ -39,7 +39,7 @@ use crate::sealed::Sealed;
     label = "this type has no space",
     note = "a Discrete is `i64`, a Box an array of its element type such as `[f32; 4]`, an array whose \
             shape depends on the options `Flat<f32>`, a Tuple a tuple, and a Dict a type that \
-            `cartwheel::view!` makes"
+            `cartwheel::view!` makes, each of at most twelve parts: more are nested"
 )]
 pub trait View: Sealed + 'static {
     /// Rows, for writing.
@@ -368,6 +368,7 @@ macro_rules! view {
         $(#[$meta])*
         /// One row, for writing in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        #[allow(missing_docs, reason = "a part without documentation is reported once, for the view")]
         $vis struct $mut<'a> {
             $($(#[$part_meta])* pub $part: <$type as $crate::View>::Mut<'a>,)+
         }
@@ -375,6 +376,7 @@ macro_rules! view {
         $(#[$meta])*
         /// One row, for reading in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        #[allow(missing_docs, reason = "a part without documentation is reported once, for the view")]
         $vis struct $ref<'a> {
             $($(#[$part_meta])* pub $part: <$type as $crate::View>::Ref<'a>,)+
         }
@@ -443,5 +445,12 @@ macro_rules! view {
                 ::core::result::Result::Ok(())
             }
         }
+    };
+    ($(#[$meta:meta])* $vis:vis struct $view:ident { $($parts:tt)* }) => {
+        ::core::compile_error!(::core::concat!(
+            "`view!` makes three types, for owning, writing and reading a row: `struct ",
+            ::core::stringify!($view), ", ", ::core::stringify!($view), "Mut, ",
+            ::core::stringify!($view), "Ref { … }`",
+        ));
     };
 }
