@@ -19,7 +19,7 @@ from tianshou.env import BaseVectorEnv
 
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names, check_one_agent
-from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
+from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer, as_integers
 from cartwheel._internal.reset_arguments import as_seeds, check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
@@ -349,9 +349,12 @@ class CartwheelVectorEnv(BaseVectorEnv):
         return batch_of_actions(self._envs.single_action_space, action, num_rows)
 
     def _ready(self, id: Rows) -> list[int]:
-        """The rows of ``id``, which are not being stepped."""
-        wrapped = self._wrap_id(id)
-        rows = [int(row) for row in wrapped]
+        """The rows of ``id``, which are not being stepped.
+
+        Raises:
+            TypeError: They are not integers: a mask of rows would name the rows 0 and 1.
+        """
+        rows: list[int] = as_integers("id", self._wrap_id(id)).tolist()
         if self.is_async:
             self._assert_id(rows)
         return rows

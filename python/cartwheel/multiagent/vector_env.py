@@ -61,7 +61,8 @@ class ParallelVectorEnv(AgentsBase):
     Agents may come and go. ``infos["present"][agent]`` has the rows whose observation is one of the
     agent; in the others it is zeros. ``infos["acted"][agent]`` has the rows in which the agent was
     in ``agents`` before the step: its action counted, and its reward and flags are its own. Where
-    it is false, they are zeros. An agent's last observation, reward, flags and info are in the step
+    it is false, they are zeros; except that a row that failed truncates the agents that lived, and
+    a frozen one repeats flags. An agent's last observation, reward, flags and info are in the step
     in which it ends.
 
     Episodes. A row's episode is over when no agent is left: ``infos["episode_over"]``, in every

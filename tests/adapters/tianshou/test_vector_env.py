@@ -144,6 +144,17 @@ def test_resets_of_some_return_these_though_the_vector_environment_returns_all(t
     theirs.close()
 
 
+@pytest.mark.parametrize("ids", [np.array([True, False]), [1.7, 0.2], True])
+def test_ids_that_are_no_integers_are_refused_before_anything_is_stepped(tianshou, ids):
+    ours = tianshou.ours(fns_of([6, 6]), executor="inline")
+    shown, _ = ours.reset(seed=4)
+    for call in (ours.reset, lambda ids: ours.step([1] * np.size(ids), ids)):
+        with pytest.raises(TypeError, match="`id` must be a one-dimensional array of integers"):
+            call(ids)
+    same(ours.step([1, 1])[0][:, 0], shown[:, 0] + 1)
+    ours.close()
+
+
 def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou):
     theirs = tianshou.env.DummyVectorEnv(fns_of([6, 6, 6]))
     ours = tianshou.ours(fns_of([6, 6, 6]), executor="inline")
