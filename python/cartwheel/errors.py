@@ -158,7 +158,7 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
 
 
 class RemoteEnvError(CartwheelError, RuntimeError):
-    """An environment in a worker raised an exception that cannot be raised again here.
+    """An environment in a worker process raised an exception that cannot be raised again here.
 
     The exception cannot be pickled, its class does not exist in this process, or it would end this
     program, as ``SystemExit`` does. The message has its type and text, and the cause has the

@@ -359,17 +359,18 @@ def test_a_value_that_cannot_be_pickled_is_passed_on_where_nothing_is_pickled(bu
         with pytest.raises(Exception, match="pickle") as failure:
             envs.reset()
         assert "row 0" in text_of(failure.value)
+        assert 'at info["camera"]["lock"], which cannot be sent' in text_of(failure.value)
         envs.set_attr("reset_frame", [(OBS, {"a": 1})] * 2)
         assert_identical(envs.reset()[1], batched([{"a": 1}] * 2))
     else:
         _obs, infos = envs.reset()
-        assert [type(value) for value in infos["lock"]] == [type(threading.Lock())] * 2
+        assert [type(value) for value in infos["camera"]["lock"]] == [type(threading.Lock())] * 2
 
 
 class UnpicklableInfoEnv(PuppetEnv):
     def __init__(self):
         super().__init__(Box(-1, 1, (), np.float32), OBS)
-        self.reset_frame = (OBS, {"lock": threading.Lock()})
+        self.reset_frame = (OBS, {"camera": {"lock": threading.Lock()}})
 
 
 @pytest.mark.parametrize("info", [None, 3, [("a", 1)]], ids=repr)

@@ -243,6 +243,37 @@ def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers)
         assert envs.step(np.array([0, 1, 0]))[0].tolist() == [[1]] * 3
 
 
+class InterruptingEnv(TranscriptEnv):
+    """Of the action 2, Ctrl-C comes late in a step, and the results come a moment after it."""
+
+    def __init__(self, caller):
+        super().__init__(length=1000)
+        self.caller = caller
+
+    def step(self, action):
+        if action == 2:
+            time.sleep(0.066)  # the caller looks at signals after 63 ms, and then after 113 ms
+            os.kill(self.caller, signal.SIGINT)
+            time.sleep(0.04)
+        return super().step(action)
+
+
+def test_ctrl_c_comes_before_the_results_of_a_long_step(build_workers):
+    envs = build_workers([partial(InterruptingEnv, os.getpid())] * 2, num_workers=1)
+    envs.reset()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(2):  # on a busy machine the caller may be late
+            with pytest.raises(KeyboardInterrupt):
+                envs.step(np.array([2, 0]))
+            if envs._pool.pending():
+                break
+    finally:
+        signal.signal(signal.SIGINT, before)
+    seen = envs.step_wait()[0]
+    assert envs.step(np.array([0, 0]))[0].tolist() == (seen + 1).tolist()
+
+
 class ToldEnv(gym.Env):
     """Each step ends an episode, at gate 1 if the action says so; remembers its last seed."""
 

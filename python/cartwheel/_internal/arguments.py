@@ -199,8 +199,8 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     for row, function in enumerate(functions):
         if not callable(function):
             raise TypeError(
-                f"env_fns[{row}] must be a function that makes an environment, "
-                f"got {type(function)}."
+                f"env_fns[{row}] must be a function that makes an environment, got an object of "
+                f"{type(function)}: pass the function, `lambda: gymnasium.make(id)`, or the class."
             )
     return functions
 

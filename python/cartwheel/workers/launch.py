@@ -206,7 +206,10 @@ def _pickled(content: object, env_fns: Sequence[EnvFn], first: int, last: int) -
         rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
         what = f"env_fns[{rows[0]}]" if len(rows) == 1 else "env_fns"
         raise add_note(
-            TypeError(f"{what} cannot be pickled for a worker process: {error}"),
+            TypeError(
+                f"{what} cannot be pickled for a worker process: {error}. Make such an object "
+                "within the function, which the worker calls."
+            ),
             f"in the functions of {named_rows(rows)}" if rows else "in all of them together",
         ) from error
     return data

@@ -111,16 +111,18 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// Writes values of one row. With `snapshot`, objects that are kept by reference are copied first.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
-    pub(crate) writer: &'a mut InfoWriter,
-    pub(crate) foreign: &'a Foreign,
+    writer: &'a mut InfoWriter,
+    foreign: &'a Foreign,
     /// The row, counted from the first row of the shard.
-    pub(crate) row: usize,
-    pub(crate) snapshot: bool,
+    row: usize,
+    snapshot: bool,
     /// Set when a value was found for which only Gymnasium's own function knows the column: an
     /// array, array scalar or integer without its own form, or a dictionary with odd keys.
     pub(crate) irregular: bool,
     /// Set when a container was found that contains itself, until the outermost one was written.
-    pub(crate) circular: bool,
+    circular: bool,
+    /// The keys of the value that cannot be written, each in brackets, from the inside to the outside.
+    keys: Vec<String>,
 }
 
 /// The containers that a value is in, from the inside to the outside.
@@ -141,7 +143,17 @@ fn contains_itself(value: &Bound<'_, PyAny>, mut within: Option<&Within<'_>>) ->
     false
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    pub(crate) fn new(
+        writer: &'a mut InfoWriter,
+        foreign: &'a Foreign,
+        row: usize,
+        snapshot: bool,
+    ) -> Self {
+        let keys = Vec::new();
+        Self { writer, foreign, row, snapshot, irregular: false, circular: false, keys }
+    }
+
     pub(crate) fn value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.nested(value, DEEPEST, None)
     }
@@ -282,9 +294,17 @@ impl Encoder<'_> {
         })
     }
 
-    /// Writes the keys and values of an info that [`has_text_keys`].
+    /// Writes the keys and values of an info that [`has_text_keys`]. An exception has a note that names
+    /// the key.
     pub(crate) fn info(&mut self, info: &Bound<'_, PyDict>) -> PyResult<()> {
-        self.entries(info, DEEPEST, None)
+        let py = info.py();
+        self.entries(info, DEEPEST, None).map_err(|error| {
+            if self.keys.is_empty() || !error.is_instance_of::<PyException>(py) {
+                return error;
+            }
+            let keys: String = self.keys.drain(..).rev().collect();
+            noted(py, error, &format!("at info{keys}, {UNSENT}"))
+        })
     }
 
     /// Writes the keys and values of a dictionary that [`has_text_keys`]. To pickle or copy a value runs
@@ -300,11 +320,14 @@ impl Encoder<'_> {
             let entry = if dict.len() == count { entries.next() } else { None };
             let changed = || PyRuntimeError::new_err(CHANGED);
             let (key, value) = entry.ok_or_else(changed)?;
-            let key = key.cast_exact::<PyString>()?;
-            if !self.writer.key(key.to_str()?) {
+            let key = key.cast_exact::<PyString>()?.to_str()?;
+            if !self.writer.key(key) {
                 return Err(changed());
             }
-            self.nested(&value, depth - 1, within)?;
+            if let Err(error) = self.nested(&value, depth - 1, within) {
+                self.keys.push(format!("[{key:?}]"));
+                return Err(error);
+            }
             if self.circular {
                 break;
             }
@@ -312,6 +335,9 @@ impl Encoder<'_> {
         Ok(())
     }
 }
+
+const UNSENT: &str =
+    "which cannot be sent to the program: leave it out, or return what can be pickled";
 
 const CHANGED: &str = "a dictionary of an info changed while its values were pickled or copied: a \
                        value's own __reduce__ or __deepcopy__ must not change the info";

@@ -113,7 +113,7 @@ impl Pool {
 
     /// Waits for the pending call and hands out its result.
     ///
-    /// `interrupted` is called every 1 to 50 ms; when it returns `true`, the wait ends. The
+    /// `interrupted` is called every 1 to 50 ms, and after a signal; when it returns `true`, the wait ends. The
     /// caller's own part is done in whole shards, of a thread pool's shards at least one for each call, so
     /// polling with a zero timeout eventually finishes.
     ///

@@ -11,7 +11,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{
-    already_pending, closed, in_flight, not_pending, nothing_in_flight, some_in_flight,
+    already_pending, closed, in_flight, not_pending, noted, nothing_in_flight, some_in_flight,
     still_pending, to_py_err,
 };
 use crate::known::intern;
@@ -58,7 +58,8 @@ impl Callbacks {
                 still_pending(py, calling, pending, &rows)
             }
             Error::AlreadyPending { pending, .. } => {
-                already_pending(py, calling, &pending.to_string())
+                let error = already_pending(py, calling, &pending.to_string());
+                noted(py, error, &format!("`{pending}_wait()` receives its results first"))
             }
             Error::NotPending { .. } => not_pending(py, call),
             Error::InFlight { rows } => in_flight(py, calling, &rows),

@@ -24,12 +24,16 @@ use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 
 use crate::error::{
-    already_pending, broken, broken_text, closed, closed_text, forked, forked_text, pending_text,
+    already_pending, broken, broken_text, closed, closed_text, forked, forked_text, noted,
+    pending_text,
 };
 use crate::interpreter::{attach_again, enter, this_thread};
 use crate::pool::{Refused, State};
 use crate::xla::ErrorCode;
 
+/// The note on the exception for a call within another one.
+const RUNNING: &str = "that call has not returned: another thread is in it, or an environment or a \
+                       signal handler within it makes this one. Make one call at a time";
 /// The pool is not being closed.
 const OPEN: u8 = 0;
 /// A thread waits to close it, as soon as no other thread is in a call.
@@ -219,7 +223,8 @@ impl Exclusive {
             Ok(state) => state,
             Err(TryLockError::Poisoned(_)) => return Err(self.broken(py)),
             Err(TryLockError::WouldBlock) => {
-                return Err(already_pending(py, calling, &self.running_call()));
+                let error = already_pending(py, calling, &self.running_call());
+                return Err(noted(py, error, RUNNING));
             }
         };
         let _running = Running::new(self, call, true);

@@ -96,8 +96,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
     fn write_opaque(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, number);
         let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
-        let mut encoder =
-            Encoder { writer, foreign, row, snapshot: true, irregular: false, circular: false };
+        let mut encoder = Encoder::new(writer, foreign, row, true);
         let written = encoder.value(value);
         self.foreign.end(self.infos, record, written)
     }

@@ -326,8 +326,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let kind = if regular { RecordKind::Info } else { RecordKind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder =
-            Encoder { writer, foreign, row, snapshot, irregular: false, circular: false };
+        let mut encoder = Encoder::new(writer, foreign, row, snapshot);
         let written = if regular { encoder.info(dict) } else { encoder.value(dict.as_any()) };
         if regular && encoder.irregular {
             self.infos.mark_irregular(&record);
@@ -387,8 +386,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let frame = self.come_back(frame)?;
         let record = self.infos.begin(RecordKind::Opaque, self.first + row, TERMINAL);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder =
-            Encoder { writer, foreign, row, snapshot: true, irregular: false, circular: false };
+        let mut encoder = Encoder::new(writer, foreign, row, true);
         let written = encoder.value(&frame);
         self.foreign.end(self.infos, record, written)
     }
