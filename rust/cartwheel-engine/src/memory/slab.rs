@@ -120,7 +120,7 @@ impl SlabMemory {
 
 /// The bytes of a row that is being written, or a part of them: initialized, whatever they are.
 ///
-/// It is no slice, because the caller of a pool may show them, too: it has the addresses of a rollout's arrays
+/// It is not a slice, because the caller of a pool may show them, too: it has the addresses of a rollout's arrays
 /// while these are filled, and an environment in its process may return a view of what it is to fill.
 #[derive(Debug)]
 pub struct Room<'a> {

@@ -407,7 +407,7 @@ impl Shard for PyShard {
         attach(|py| self.send_announced(py));
     }
 
-    /// Inline, a pool that nobody closed is dropped with its last reference, which may be one of a
+    /// Inline, a pool that was not closed is dropped with its last reference, which may be one of a
     /// function that an exception ends.
     fn close(&mut self) {
         attach(|py| {
