@@ -49,8 +49,6 @@ pub(crate) struct PyNativeEnvs {
     settings: ShardSettings,
     /// States that resets load once a message tells the shards.
     cache: Mutex<Option<Arc<ResetCache>>>,
-    /// Whether each row was ever reset.
-    begun: Mutex<Vec<bool>>,
 }
 
 #[pymethods]
@@ -89,11 +87,9 @@ impl PyNativeEnvs {
             has_external_rewards: external_rewards,
             external_resets: external_resets.map(number).transpose()?,
         };
-        let num_rows = shards.last().map_or(0, |&(_, last)| last);
         Ok(Self {
             kind,
             shards: Mutex::default(),
-            begun: Mutex::new(vec![false; num_rows]),
             rows: shards.into_iter().map(|(first, last)| first..last).collect(),
             mailboxes: OnceLock::new(),
             settings,
@@ -177,11 +173,6 @@ impl PyNativeEnvs {
             rows.extend(self.mailbox(shard)?.next_reset_rows());
         }
         Ok(rows)
-    }
-
-    fn begun(&self) -> Vec<usize> {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.iter().enumerate().filter(|(_, begun)| **begun).map(|(row, _)| row).collect()
     }
 
     fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {

@@ -583,6 +583,10 @@ impl PyPool {
         self.exclusive.look(|state| state.pool.rows_over()).unwrap_or_default()
     }
 
+    fn rows_begun(&self) -> Vec<usize> {
+        self.exclusive.look(|state| state.pool.rows_begun()).unwrap_or_default()
+    }
+
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         self.exclusive.with_pool(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
     }
