@@ -183,7 +183,9 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.exclusive.with_pool(py, Call::Step, "step_wait", |state| {
-            let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
+            // If nothing is in flight, `step_async` is what was not called, whichever rows it names.
+            let in_parts = state.pool.is_flying()
+                && (state.steps_rows || state.pool.batch_size() < state.rows);
             let call = (!in_parts).then_some(Call::Step);
             state.receive(py, call, None, timeout, "step_wait")
         })
