@@ -36,6 +36,7 @@ use crate::pool::messages::{MessageCounts, OutgoingMessages};
 use crate::pool::ready_rows::LostWork;
 use crate::pool::rows::to_rows;
 use crate::pool::stats::to_dict;
+use crate::pool::step::ReceivedBy;
 use crate::pool::workers::BuiltWorkers;
 use crate::pool::{State, reset_flags};
 use crate::space::Tree;
@@ -174,7 +175,7 @@ impl PyPool {
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Step, "step_async", |state| {
-            state.send_steps(py, actions, rows, "step_async")?;
+            state.send_steps(py, actions, rows, ReceivedBy::Caller, "step_async")?;
             state.steps_rows = rows.is_some();
             Ok(())
         })
@@ -391,8 +392,9 @@ impl PyPool {
         actions: &Bound<'_, PyAny>,
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.exclusive
-            .with_pool(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
+        self.exclusive.with_pool(py, Call::Step, "send", |state| {
+            state.send_steps(py, actions, rows, ReceivedBy::Recv, "send")
+        })
     }
 
     fn reset_rows<'py>(
