@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cartwheel_engine::Error;
-use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
     Answer, Draw, Mailbox, NativeShard, ResetCache, RowState, ShardSettings,
 };
@@ -27,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
-use crate::convert::{GivenRules, to_autoreset_mode};
+use crate::convert::{GivenRules, to_autoreset_mode, to_on_done, to_rules};
 use crate::error::{to_py_err, to_text};
 use crate::native::space::describe;
 use crate::native::stream::from_stream;
@@ -79,8 +78,8 @@ impl PyNativeEnvs {
         };
         let settings = ShardSettings {
             autoreset: to_autoreset_mode(autoreset_mode)?,
-            on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
-            rules: rules.map_or_else(Rules::default, Rules::from),
+            on_done: to_on_done(freeze),
+            rules: to_rules(rules),
             replacements,
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
@@ -259,9 +258,7 @@ impl PyNativeEnvs {
     }
 
     pub(crate) fn refuses_over(&self) -> bool {
-        use cartwheel_engine::autoreset::AutoresetMode;
-
-        self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
+        self.settings.autoreset.refuses_over(self.settings.on_done)
     }
 
     /// Refuses actions that are invalid for the environments.
