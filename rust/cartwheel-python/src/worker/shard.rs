@@ -148,7 +148,7 @@ impl PyShard {
             // The environments were called already, and their rows wait for places.
             _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
-                (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
+                (Some(self.actions_by_channel(py, &task.own_rows(), task.is_sent())?), None)
             }
             Op::Step => (self.actions_in_memory(py, &task.actions, task.own_rows())?, None),
             _ => {
@@ -156,8 +156,8 @@ impl PyShard {
                 (None, Some(resets.cast_into::<PyList>()?))
             }
         };
-        let span = task.own_rows();
-        if task.op == Op::Step && !task.sent {
+        let (span, is_sent) = (task.own_rows(), task.is_sent());
+        if task.op == Op::Step && !is_sent {
             self.receive_next_resets(py, task.flags, span.clone())?;
         }
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
@@ -180,7 +180,7 @@ impl PyShard {
             if let Some(failure) = batch.show(row, called) {
                 // Ctrl-C must not wait for the other environments. Rows that were sent are received one
                 // by one, so each of them needs a result.
-                is_interrupted |= !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
+                is_interrupted |= !is_sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
