@@ -136,7 +136,7 @@ impl<'py> Part<'py> {
 /// Refuses integers that the dtype of the space cannot represent: a cast would turn them into other
 /// actions.
 fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> PyResult<()> {
-    let (Some((min, max)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
+    let (Some((min, max)), Some((low, high))) = (from.integer_range(), to.integer_range()) else {
         return Ok(());
     };
     if low <= min && max <= high {
@@ -370,17 +370,6 @@ fn kind(dtype: DType) -> DTypeKind {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => DTypeKind::Signed,
         DType::F16 | DType::F32 | DType::F64 => DTypeKind::Float,
         DType::C64 | DType::C128 => DTypeKind::Complex,
-    }
-}
-
-/// The smallest and the largest integer of an integer dtype.
-fn integers_of(dtype: DType) -> Option<(i128, i128)> {
-    let bits = 8 * dtype.size();
-    match kind(dtype) {
-        DTypeKind::Bool => Some((0, 1)),
-        DTypeKind::Unsigned => Some((0, (1 << bits) - 1)),
-        DTypeKind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        DTypeKind::Float | DTypeKind::Complex => None,
     }
 }
 
