@@ -98,16 +98,15 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// Writes values of one row. With `snapshot`, objects that are kept by reference are copied first.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
-    pub(crate) writer: &'a mut InfoWriter,
-    pub(crate) foreign: &'a Foreign,
-    /// The row, counted from the first row of the shard.
-    pub(crate) row: usize,
-    pub(crate) snapshot: bool,
+    writer: &'a mut InfoWriter,
+    foreign: &'a Foreign,
+    row: usize,
+    snapshot: bool,
     /// Set when a value was found for which only Gymnasium's own function knows the column: an
     /// array, array scalar or integer without its own form, or a dictionary with odd keys.
     pub(crate) irregular: bool,
     /// Set when a container was found that contains itself, until the outermost one was written.
-    pub(crate) circular: bool,
+    circular: bool,
 }
 
 /// The containers that a value is in, from the inside to the outside.
@@ -128,7 +127,17 @@ fn contains_itself(value: &Bound<'_, PyAny>, mut within: Option<&Within<'_>>) ->
     false
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    /// Writes to `writer`; `row` is counted from the first row of the shard.
+    pub(crate) fn new(
+        writer: &'a mut InfoWriter,
+        foreign: &'a Foreign,
+        row: usize,
+        snapshot: bool,
+    ) -> Self {
+        Self { writer, foreign, row, snapshot, irregular: false, circular: false }
+    }
+
     pub(crate) fn value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.nested(value, DEEPEST, None)
     }

@@ -231,14 +231,10 @@ impl<'py> Checked<'py> {
 /// The error about a part of actions, with a note that names the part and the form of actions.
 #[cold]
 fn misplaced(py: Python<'_>, misfit: Misfit) -> PyErr {
-    let Misfit { error, keys } = misfit;
-    if keys.is_empty() {
-        return error;
-    }
-    let path: String = keys.into_iter().rev().collect();
+    let Some(path) = misfit.path() else { return misfit.error };
     let form = "a batch has the form of `envs.action_space.sample()`, with an entry for each row in \
                 each part";
-    noted(py, error, &format!("at actions{path}: {form}"))
+    noted(py, misfit.error, &format!("at actions{path}: {form}"))
 }
 
 fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> PyResult<Part<'py>> {
