@@ -193,29 +193,22 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(to_py_err)? {
-            Answer::Values(values) => values
-                .into_iter()
-                .map(|value| from_value(py, &value))
-                .collect::<PyResult<_>>()
-                .map(Some),
-            Answer::Streams(streams) => streams
-                .into_iter()
-                .map(|stream| from_stream(py, stream))
-                .collect::<PyResult<_>>()
-                .map(Some),
+        let parts: PyResult<Vec<_>> = match answer.map_err(to_py_err)? {
+            Answer::Values(values) => values.iter().map(|value| from_value(py, value)).collect(),
+            Answer::Streams(streams) => {
+                streams.into_iter().map(|stream| from_stream(py, stream)).collect()
+            }
             Answer::States(states) => {
-                Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
+                states.iter().map(|state| Ok(PyBytes::new(py, state).into_any())).collect()
             }
-            Answer::Frames(frames) => {
-                frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
-            }
+            Answer::Frames(frames) => frames.iter().map(|frame| from_frame(py, frame)).collect(),
             Answer::Draws(draws) => {
                 let draw = |draw: Draw| (draw.key, draw.count).into_bound_py_any(py);
-                draws.into_iter().map(draw).collect::<PyResult<_>>().map(Some)
+                draws.into_iter().map(draw).collect()
             }
-            Answer::Done | Answer::Begun(_) => Ok(None),
-        }
+            Answer::Done | Answer::Begun(_) => return Ok(None),
+        };
+        parts.map(Some)
     }
 
     fn take_faults(&self, py: Python<'_>, shard: usize) -> PyResult<Vec<(usize, Py<PyAny>)>> {
