@@ -19,7 +19,7 @@ use crate::pool::rows::to_rows;
 use crate::pool::{State, cast_for, check_values};
 use crate::worker::shard::{ACTIONS_BY_CHANNEL, NEXT_RESETS};
 
-/// Who receives the rows of a step.
+/// The receiver of the rows of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceivedBy {
     /// The caller, which waits for exactly these rows: they arrive in the order in which it named them.
