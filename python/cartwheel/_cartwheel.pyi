@@ -497,9 +497,6 @@ class NativeEnvs:
     def next_reset_rows(self) -> list[int]:
         """Returns the rows whose next automatic reset has details that were not used yet."""
 
-    def begun(self) -> list[int]:
-        """Returns the rows that were ever reset, in ascending order."""
-
     def set_cache(self, states: Sequence[bytes], key: int) -> None:
         """Keeps states that resets load as soon as a control call tells the shards.
 
@@ -1052,6 +1049,9 @@ class Pool:
 
     def rows_over(self) -> list[int]:
         """Returns the rows whose episode is over, according to the received results."""
+
+    def rows_begun(self) -> list[int]:
+        """Returns the native rows that were ever reset, according to the received results."""
 
     def new_rollout(self, steps: int) -> RolloutSlab:
         """Makes a rollout of ``steps`` steps, or reuses a free one.

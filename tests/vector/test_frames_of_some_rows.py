@@ -66,6 +66,18 @@ def test_rows_that_are_drawn_need_a_reset_and_others_do_not(build_native):
         envs.render([2, 1, 0])
 
 
+def test_rows_that_go_back_to_before_their_first_reset_are_not_drawn(build_native):
+    envs = build_native([Case("Taxi-v4", {"render_mode": "ansi"})] * 2)
+    before = envs.get_state([1])
+    envs.reset(seed=1)
+    assert len(envs.render()) == 2
+    envs.set_state([1], before)
+    for refused in (envs.render, lambda: envs.step(np.zeros(2, int))):
+        with pytest.raises(ResetNeeded):
+            refused()
+    assert len(envs.render([0])) == 1
+
+
 def test_rendering_is_refused_while_calls_are_pending_and_after_close(build_any):
     native = build_any.executor == "native"
     envs = build_any([Case("Taxi-v4", {"render_mode": "ansi"})] * 2 if native else painted(2))

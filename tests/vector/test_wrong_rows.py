@@ -127,7 +127,7 @@ def test_a_step_of_a_batch_requires_env_index(build_four):
             with pytest.raises(ValueError, match=text):
                 call([1] * number)
             assert envs.in_flight == []
-    with pytest.raises(NoAsyncCallError, match="in flight"):
+    with pytest.raises(NoAsyncCallError, match="`step_wait` without any prior call"):
         envs.step_wait()
     assert_usable(envs, twin)
     _, infos = envs.reset(seed=1)  # the other rows are in flight

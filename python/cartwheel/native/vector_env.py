@@ -358,7 +358,7 @@ class NativeVectorEnv(
         """
         self._pool.check("render", idle=True)
         rows = self._numbers(env_index)
-        fresh = sorted(set(rows).difference(self._callbacks.envs.begun()))
+        fresh = sorted(set(rows).difference(self._pool.rows_begun()))
         if fresh:
             raise gym.error.ResetNeeded(
                 f"Cannot call `render()` before `reset()`: {named_rows(fresh)} have not been reset."
@@ -368,7 +368,7 @@ class NativeVectorEnv(
     def _draw(self, rows: Sequence[int] | None = None) -> tuple[Any, ...]:
         """Draws rows; by default every row that was ever reset."""
         if rows is None:
-            rows = self._callbacks.envs.begun()
+            rows = self._pool.rows_begun()
         return self._renderer.draw(
             rows, self._callbacks, functools.partial(self._control, "render")
         )

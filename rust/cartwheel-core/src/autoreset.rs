@@ -11,6 +11,13 @@ pub enum AutoresetMode {
     Disabled,
 }
 
+impl AutoresetMode {
+    /// Whether a step of an over row is an error.
+    pub fn refuses_over(self, on_done: OnDone) -> bool {
+        self == Self::Disabled && on_done == OnDone::Raise
+    }
+}
+
 /// The effect of stepping an over row in [`AutoresetMode::Disabled`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDone {

@@ -58,6 +58,19 @@ dtypes! {
 }
 
 impl DType {
+    /// The smallest and the largest integer of this type; `None` for floats and complex numbers.
+    pub const fn integer_range(self) -> Option<(i128, i128)> {
+        let bits = 8 * self.size();
+        match self {
+            Self::Bool => Some((0, 1)),
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => {
+                Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1))
+            }
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some((0, (1 << bits) - 1)),
+            Self::F16 | Self::F32 | Self::F64 | Self::C64 | Self::C128 => None,
+        }
+    }
+
     /// The tag used in shared memory and in info streams.
     pub const fn tag(self) -> u8 {
         self as u8
@@ -71,5 +84,31 @@ impl DType {
     /// The dtype with this NumPy name, if cartwheel supports it.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DType;
+
+    #[test]
+    fn dtypes_are_found_again_by_tag_and_by_name() {
+        for &dtype in DType::ALL {
+            assert_eq!(DType::from_tag(dtype.tag()), Some(dtype));
+            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+        }
+        assert_eq!(DType::from_tag(200), None);
+        assert_eq!(DType::from_name("float128"), None);
+    }
+
+    #[test]
+    fn integers_have_the_range_of_their_type() {
+        let of = |dtype: DType| dtype.integer_range().expect("integers");
+        assert_eq!(of(DType::Bool), (0, 1));
+        assert_eq!(of(DType::I8), (i8::MIN.into(), i8::MAX.into()));
+        assert_eq!(of(DType::I64), (i64::MIN.into(), i64::MAX.into()));
+        assert_eq!(of(DType::U16), (0, u16::MAX.into()));
+        assert_eq!(of(DType::U64), (0, u64::MAX.into()));
+        assert_eq!(DType::F64.integer_range(), None);
     }
 }

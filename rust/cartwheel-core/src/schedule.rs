@@ -164,6 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn workers_get_neighboring_rows_as_many_as_others_or_one_more() {
+        for (rows, workers) in (1..300).flat_map(|rows| (1..40).map(move |workers| (rows, workers)))
+        {
+            let dealt = shards(rows, workers);
+            assert_eq!(dealt.len(), rows.min(workers));
+            let mut end = 0;
+            for shard in &dealt {
+                assert_eq!(shard.start, end);
+                end = shard.end;
+                assert!([0, 1].contains(&(shard.len() - rows / dealt.len())), "{dealt:?}");
+            }
+            assert_eq!(end, rows);
+        }
+    }
+
+    #[test]
     fn every_row_is_dealt_once_and_no_shard_is_empty() {
         for (rows, threads, block) in cases() {
             let shards = fine_shards(rows, threads, block);

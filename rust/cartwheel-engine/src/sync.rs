@@ -23,6 +23,17 @@ pub(crate) use std::sync::{
     atomic::{Ordering, fence},
 };
 
+/// A word of two numbers, which change together.
+pub(crate) const fn pack(upper: u32, lower: u32) -> u64 {
+    ((upper as u64) << u32::BITS) | lower as u64
+}
+
+/// The upper and the lower number of a word.
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+pub(crate) const fn unpack(word: u64) -> (u32, u32) {
+    ((word >> u32::BITS) as u32, word as u32)
+}
+
 #[cfg(any(loom, feature = "failpoints"))]
 mod mortal {
     use std::ops::Deref;

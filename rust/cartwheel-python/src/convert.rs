@@ -4,7 +4,7 @@
 use std::num::NonZero;
 
 use cartwheel_core::schedule;
-use cartwheel_engine::autoreset::{AutoresetMode, Rules};
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::MemoryLimit;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -52,6 +52,11 @@ pub(crate) fn to_autoreset_mode(value: &str) -> PyResult<AutoresetMode> {
     })
 }
 
+/// The effect of stepping an over row, as the keyword `freeze` says.
+pub(crate) fn to_on_done(freeze: bool) -> OnDone {
+    if freeze { OnDone::Freeze } else { OnDone::Raise }
+}
+
 /// The dictionary `rules` of `Shard` and `NativeEnvs`, documented in the stub.
 #[derive(Debug, Clone, Copy, FromPyObject)]
 #[pyo3(from_item_all)]
@@ -62,10 +67,10 @@ pub(crate) struct GivenRules {
     staggered_reset: bool,
 }
 
-impl From<GivenRules> for Rules {
-    fn from(given: GivenRules) -> Self {
-        let GivenRules { max_episode_steps, ignore_terminations, action_repeat, staggered_reset } =
-            given;
-        Self { max_episode_steps, ignore_terminations, action_repeat, staggered_reset }
-    }
+/// The rules that were given; without any, those of an environment that has none.
+pub(crate) fn to_rules(given: Option<GivenRules>) -> Rules {
+    let Some(given) = given else { return Rules::default() };
+    let GivenRules { max_episode_steps, ignore_terminations, action_repeat, staggered_reset } =
+        given;
+    Rules { max_episode_steps, ignore_terminations, action_repeat, staggered_reset }
 }

@@ -50,7 +50,7 @@ pub(crate) enum End<'a> {
 #[derive(Debug)]
 pub(crate) struct Misfit {
     pub(crate) error: PyErr,
-    pub(crate) keys: Vec<String>,
+    keys: Vec<String>,
 }
 
 impl From<PyErr> for Box<Misfit> {
@@ -65,6 +65,11 @@ impl Misfit {
     #[cold]
     fn add_key(&mut self, key: impl Debug) {
         self.keys.push(format!("[{key:?}]"));
+    }
+
+    /// The way to the part, as it is written behind the value; `None` for the value itself.
+    pub(crate) fn path(&self) -> Option<String> {
+        (!self.keys.is_empty()).then(|| self.keys.iter().rev().map(String::as_str).collect())
     }
 }
 

@@ -113,7 +113,6 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 pub(crate) struct Encoder<'a> {
     writer: &'a mut InfoWriter,
     foreign: &'a Foreign,
-    /// The row, counted from the first row of the shard.
     row: usize,
     snapshot: bool,
     /// Set when a value was found for which only Gymnasium's own function knows the column: an
@@ -144,6 +143,7 @@ fn contains_itself(value: &Bound<'_, PyAny>, mut within: Option<&Within<'_>>) ->
 }
 
 impl<'a> Encoder<'a> {
+    /// Writes to `writer`; `row` is counted from the first row of the shard.
     pub(crate) fn new(
         writer: &'a mut InfoWriter,
         foreign: &'a Foreign,

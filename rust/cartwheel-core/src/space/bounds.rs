@@ -145,7 +145,7 @@ impl Bound {
     /// The bound as an integer of `dtype`; `None` for a fraction, or when it is too large.
     #[expect(clippy::cast_possible_truncation, reason = "the number is a whole one")]
     pub(super) fn integer(self, dtype: DType) -> Option<i128> {
-        let (min, max) = range(dtype)?;
+        let (min, max) = dtype.integer_range()?;
         let integer = match self {
             Self::Integer(integer) => integer,
             Self::Float(f64::INFINITY) => max,
@@ -156,11 +156,13 @@ impl Bound {
         (min..=max).contains(&integer).then_some(integer)
     }
 
+    /// Appends the bound as an element of `dtype`, in the machine's byte order. `None`, and perhaps some
+    /// bytes, if `dtype` cannot hold it.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a float32 space rounds, as Gymnasium does"
     )]
-    fn push(self, dtype: DType, bytes: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn push(self, dtype: DType, bytes: &mut Vec<u8>) -> Option<()> {
         macro_rules! integer {
             ($type:ident, $integer:expr) => {
                 bytes.extend($type::try_from($integer).ok()?.to_ne_bytes())
@@ -184,14 +186,4 @@ impl Bound {
             Self::Integer(integer) => integer.to_string(),
         }
     }
-}
-
-/// The smallest and largest integer of a type.
-fn range(dtype: DType) -> Option<(i128, i128)> {
-    macro_rules! ends {
-        ($type:ident,) => {
-            Some(($type::MIN.into(), $type::MAX.into()))
-        };
-    }
-    typed!(dtype, ends(), (dtype == DType::Bool).then_some((0, 1)))
 }

@@ -48,11 +48,12 @@ impl Space {
 }
 
 /// Appends one number of `dtype` between two bounds, which are included and may be infinite.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounding is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is wanted")]
 fn push(bytes: &mut Vec<u8>, dtype: DType, min: Bound, max: Bound, rng: &mut Rng) {
     let (low, high) = (min.float(), max.float());
     // The integers of a range are the floors of a range that is wider by one.
-    let wider = if matches!(dtype, DType::F32 | DType::F64) { 0.0 } else { 1.0 };
+    let is_float = matches!(dtype, DType::F32 | DType::F64);
+    let wider = if is_float { 0.0 } else { 1.0 };
     let number = match (low.is_finite(), high.is_finite()) {
         (true, true) => rng.uniform(low, high + wider).min(high),
         (true, false) => low + rng.standard_normal().abs(),
@@ -63,19 +64,7 @@ fn push(bytes: &mut Vec<u8>, dtype: DType, min: Bound, max: Bound, rng: &mut Rng
     if let (Some(min), Some(max)) = (min.integer(dtype), max.integer(dtype)) {
         integer = integer.clamp(min, max); // floats beyond 2^53 are not exact
     }
-    match dtype {
-        DType::F32 => bytes.extend((number as f32).to_ne_bytes()),
-        DType::F64 => bytes.extend(number.to_ne_bytes()),
-        DType::I8 => bytes.extend((integer as i8).to_ne_bytes()),
-        DType::I16 => bytes.extend((integer as i16).to_ne_bytes()),
-        DType::I32 => bytes.extend((integer as i32).to_ne_bytes()),
-        DType::I64 => bytes.extend((integer as i64).to_ne_bytes()),
-        DType::U8 | DType::Bool => bytes.push(integer as u8),
-        DType::U16 => bytes.extend((integer as u16).to_ne_bytes()),
-        DType::U32 => bytes.extend((integer as u32).to_ne_bytes()),
-        DType::U64 => bytes.extend((integer as u64).to_ne_bytes()),
-        DType::F16 | DType::C64 | DType::C128 => {
-            panic!("no native environment sees {}", dtype.name())
-        }
-    }
+    let sampled = if is_float { Bound::Float(number) } else { Bound::Integer(integer) };
+    let pushed = sampled.push(dtype, bytes);
+    pushed.unwrap_or_else(|| panic!("no native environment sees {}", dtype.name()));
 }

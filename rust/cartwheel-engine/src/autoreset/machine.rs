@@ -157,7 +157,7 @@ impl Autoreset {
     }
 
     fn refuses_over(&self) -> bool {
-        self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
+        self.mode.refuses_over(self.on_done)
     }
 
     /// Decides the effect of a step on each of `rows`: writes one [`RowCommand`] for each. A row to

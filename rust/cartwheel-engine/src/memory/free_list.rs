@@ -9,7 +9,7 @@
 //! every change, so a head that changed compares equal only after 2^32 changes. Only the pool pops, one
 //! call at a time: in between there can be nothing but pushes, of other numbers than `top`.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, pack, unpack};
 
 const EMPTY: u32 = u32::MAX;
 
@@ -39,12 +39,13 @@ impl FreeList {
     pub(crate) fn push(&self, number: u32) {
         let mut head = self.head.load(Ordering::Relaxed); // the exchange checks it
         loop {
-            self.next[number as usize].store(lower(head), Ordering::Relaxed); // published below
+            let (changes, top) = unpack(head);
+            self.next[number as usize].store(top, Ordering::Relaxed); // published below
             // `Release` publishes `next[number]` and all accesses to the slab; it pairs with the
             // `Acquire` loads of the head in `pop`.
             match self.head.compare_exchange(
                 head,
-                pack(upper(head).wrapping_add(1), number),
+                pack(changes.wrapping_add(1), number),
                 Ordering::Release,
                 Ordering::Relaxed, // nothing is read because of a head that was missed
             ) {
@@ -61,14 +62,14 @@ impl FreeList {
         // The exchange finds the same head, so it needs no order.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
-            let top = lower(head);
+            let (changes, top) = unpack(head);
             if top == EMPTY {
                 return None;
             }
             let below = self.next[top as usize].load(Ordering::Relaxed); // acquired with the head
             match self.head.compare_exchange(
                 head,
-                pack(upper(head).wrapping_add(1), below),
+                pack(changes.wrapping_add(1), below),
                 Ordering::Relaxed,
                 Ordering::Acquire, // the next round reads the number below this head
             ) {
@@ -77,17 +78,4 @@ impl FreeList {
             }
         }
     }
-}
-
-const fn pack(changes: u32, top: u32) -> u64 {
-    ((changes as u64) << 32) | top as u64
-}
-
-const fn upper(head: u64) -> u32 {
-    (head >> 32) as u32
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is the number")]
-const fn lower(head: u64) -> u32 {
-    head as u32
 }

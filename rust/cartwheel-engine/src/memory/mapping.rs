@@ -186,7 +186,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Address of the byte at `offset`.
+    /// The address of a range of bytes.
     ///
     /// # Panics
     ///
@@ -195,7 +195,7 @@ impl Mapping {
         if range.start > range.end || range.end > self.bytes {
             outside(range, self.bytes);
         }
-        // SAFETY: the offset is inside the mapping, which stays mapped (invariant 1).
+        // SAFETY: the range is inside the mapping, which stays mapped (invariant 1).
         unsafe { self.start.add(range.start) }
     }
 

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::forks::Moment;
 use super::mapping::{Backing, Mapping};
@@ -68,12 +68,12 @@ impl RolloutMemory {
 
     /// Closes the descriptor of memory that stays shared with the processes that map it.
     pub(super) fn close(&self) {
-        drop(self.backing.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.backing).take());
     }
 
     /// Another descriptor of the memory; `None` when it is not shared.
     pub(crate) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
-        let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
+        let backing = lock(&self.backing);
         let copy = backing.as_ref().map(Backing::try_clone).transpose()?;
         Ok(copy.and_then(Backing::into_descriptor))
     }
@@ -85,9 +85,15 @@ impl RolloutMemory {
 
     /// Gives the memory back to the system, although workers still map it: it is not used any more.
     pub(super) fn give_back(&self) {
-        let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
+        let backing = lock(&self.backing);
         backing.iter().for_each(Backing::give_back);
     }
+}
+
+/// Locks what a thread that panics leaves as it was: every change of it is one call of the standard
+/// library.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number by which a task refers to a batch of a rollout.
@@ -124,25 +130,25 @@ impl FreeRollouts {
 
     /// Takes a rollout with room for exactly this many steps.
     pub(super) fn take(&self, steps: usize) -> Option<(usize, Arc<RolloutMemory>)> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         let at = free.iter().rposition(|(_, memory)| memory.steps() == steps)?;
         Some(free.remove(at))
     }
 
     /// Number of free rollouts.
     pub(super) fn len(&self) -> usize {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.free).len()
     }
 
     /// Takes the one that has not been held for longest.
     pub(super) fn take_oldest(&self) -> Option<(usize, Arc<RolloutMemory>)> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         (!free.is_empty()).then(|| free.remove(0))
     }
 
     /// Whether there is a number for one rollout more, where the next that was never used is `next`.
     pub(super) fn check_number(&self, next: usize) -> Result<(), Error> {
-        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let retired = lock(&self.retired);
         if next < MAX_ROLLOUTS || !retired.is_empty() {
             return Ok(());
         }
@@ -151,17 +157,17 @@ impl FreeRollouts {
     }
 
     fn put(&self, rollout: (usize, Arc<RolloutMemory>)) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(rollout);
+        lock(&self.free).push(rollout);
     }
 
     /// The number of a retired rollout, for new memory; the old memory is freed when it is
     /// replaced.
     pub(super) fn take_retired(&self) -> Option<usize> {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        lock(&self.retired).pop()
     }
 
     pub(super) fn retire(&self, index: usize) {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        lock(&self.retired).push(index);
     }
 }
 

@@ -336,9 +336,7 @@ impl SlabRows<'_> {
             unsafe { self.mapping().write(start + offset, bytes) }
         }
     }
-}
 
-impl SlabRows<'_> {
     /// Writes to these places of a batch of sent rows the numbers of the rows, starting at `row`.
     /// The first place also gets `infos_at`, which says where the infos of all these rows are.
     pub(crate) fn write_row_ids(&mut self, row: usize, infos_at: InfosAt) {

@@ -85,7 +85,7 @@ impl NativeShard {
     fn report(&mut self, task: &mut Task<'_>, rows: &Range<usize>) -> Report {
         let Some(own) = &mut self.rows else { return Report::default() };
         own.report_begun(rows, task.first);
-        let infos = if task.sent { own.infos.of(rows) } else { own.infos.stream() };
+        let infos = if task.is_sent() { own.infos.of(rows) } else { own.infos.stream() };
         let spilled = !task.store_infos(infos);
         if spilled {
             self.mailbox.post_spilled(rows.start, infos);
@@ -156,7 +156,7 @@ impl NativeShard {
             }
             return Report::default();
         }
-        if task.sent {
+        if task.is_sent() {
             let is_there = self.prepared.write(&task.rows, &mut task.slab);
             assert!(is_there, "rows that were sent are prepared");
         } else {

@@ -1,22 +1,11 @@
 //! Conditions that must hold before a call begins; when one does not, nothing has been changed.
 
-use super::{Pending, Pool};
+use super::Pool;
 use crate::call::Call;
 use crate::error::Error;
 use crate::transition::PhaseTag;
 
 impl Pool {
-    /// These rows need a reset from now on, as their shards know, too.
-    ///
-    /// # Panics
-    ///
-    /// When the row does not exist.
-    pub fn fail_rows(&mut self, rows: &[usize]) {
-        for &row in rows {
-            self.phases[row] = PhaseTag::Failed as u8;
-        }
-    }
-
     /// Checks whether a call of this kind can begin now.
     ///
     /// # Errors
@@ -25,10 +14,7 @@ impl Pool {
     /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`]; for a settlement
     /// [`Error::NotPending`] when the call before was not a step of rows with external rewards.
     pub fn check(&self, call: Call) -> Result<(), Error> {
-        self.check_usable()?;
-        if let Some(Pending { call: pending, .. }) = self.pending {
-            return Err(Error::AlreadyPending { pending, rows: self.unanswered() });
-        }
+        self.check_not_pending()?;
         if self.sent.any() {
             return Err(Error::InFlight { rows: self.sent.rows() });
         }
@@ -36,6 +22,15 @@ impl Pool {
             Call::Step => self.check_rows(0..self.phases.len()),
             Call::Settle if !self.half_done => Err(Error::NotPending { expected: Call::Settle }),
             Call::Settle | Call::Reset | Call::Call => Ok(()),
+        }
+    }
+
+    /// Checks whether the pool can be used and no call is pending.
+    pub(super) fn check_not_pending(&self) -> Result<(), Error> {
+        self.check_usable()?;
+        match self.pending() {
+            Some(pending) => Err(Error::AlreadyPending { pending, rows: self.unanswered() }),
+            None => Ok(()),
         }
     }
 

@@ -83,7 +83,16 @@ impl Pool {
 
     /// The rows whose episode is over, as far as results were received.
     pub fn rows_over(&self) -> Vec<usize> {
-        let over = |row: &usize| self.phases[*row] == PhaseTag::Over as u8;
-        (0..self.phases.len()).filter(over).collect()
+        self.rows_where(|phase| phase == PhaseTag::Over as u8)
+    }
+
+    /// The rows that were ever reset, as far as results were received; all of them unless
+    /// [`Policy::refuse_unstarted`](super::Policy::refuse_unstarted) is set.
+    pub fn rows_begun(&self) -> Vec<usize> {
+        self.rows_where(|phase| phase != PhaseTag::Unstarted as u8)
+    }
+
+    fn rows_where(&self, is_in: impl Fn(u8) -> bool) -> Vec<usize> {
+        (0..self.phases.len()).filter(|&row| is_in(self.phases[row])).collect()
     }
 }

@@ -224,6 +224,17 @@ impl Pool {
         Some(shard)
     }
 
+    /// These rows need a reset from now on, as their shards know, too.
+    ///
+    /// # Panics
+    ///
+    /// When a row does not exist.
+    pub fn fail_rows(&mut self, rows: &[usize]) {
+        for &row in rows {
+            self.phases[row] = PhaseTag::Failed as u8;
+        }
+    }
+
     /// The call that has begun and not finished.
     pub fn pending(&self) -> Option<Call> {
         self.pending.as_ref().map(|pending| pending.call)

@@ -172,13 +172,9 @@ impl Pool {
             for Flying { row, call, place, .. } in
                 self.flying(worker).into_iter().filter(|flying| flying.phase.is_none())
             {
-                let (op, flags) = if call == Call::Reset {
-                    (Op::Reset, self.sent.reset_flags[row])
-                } else {
-                    (Op::Step, 0) // as above
-                };
+                let flags = if call == Call::Reset { self.sent.reset_flags[row] } else { 0 }; // as above
                 let place = place.map(|place| u32::try_from(place).expect("a place"));
-                queue.push(&QueuedRows { op, flags, rows: row..row + 1, place });
+                queue.push(&QueuedRows { op: call.into(), flags, rows: row..row + 1, place });
             }
             TaskWord::TAKE
         };

@@ -20,7 +20,7 @@ use super::{Pool, Received, ReceivedRows, Waker, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::protocol::QueuedRows;
-use crate::wake::{Op, TaskWord, doorbell_disarm};
+use crate::wake::{TaskWord, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 impl Pool {
@@ -79,11 +79,7 @@ impl Pool {
                 return Ok(Sending { pool: self, call, rows: None, stored: 0, in_order: false });
             }
         };
-        self.check_usable()?;
-        if let Some(pending) = self.pending() {
-            let rows = self.unanswered();
-            return Err(Error::AlreadyPending { pending, rows });
-        }
+        self.check_not_pending()?;
         self.sent.check(&rows)?;
         self.check_sent(call)?;
         if self.policy.has_external_rewards && call == Call::Step {
@@ -113,7 +109,6 @@ impl Pool {
         }
         self.meter.count_begun();
         self.end_time_between_calls();
-        let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         self.sent.woken.fill(false);
         for run in runs(rows) {
             let mut start = run.start;
@@ -123,7 +118,7 @@ impl Pool {
                 let end = run.end.min(shards[shard].end);
                 let place = self.deal(start..end);
                 if !self.is_interrupted(shard) {
-                    let queued = QueuedRows { op, flags, rows: start..end, place };
+                    let queued = QueuedRows { op: call.into(), flags, rows: start..end, place };
                     self.memory.control.queue(shard).push(&queued);
                 }
                 self.sent.rows[start..end].fill(Some(call));

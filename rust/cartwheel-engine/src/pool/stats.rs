@@ -10,22 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::memory::SlabPool;
-use crate::protocol::{BUCKETS, Control, Memory};
-
-/// The counters of one row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowStats {
-    /// Steps, including those that reset the environment or repeated its last frame.
-    pub steps: u64,
-    /// Resets of its environment, both explicit resets and autoresets.
-    pub resets: u64,
-    /// Replacements of its environment after a failure.
-    pub replacements: u64,
-    /// Time of its steps. Where rows are not timed one by one, its share of the shard's time.
-    pub stepping: Duration,
-    /// Time of the slowest step; where rows are not timed one by one, of the shard's slowest.
-    pub slowest: Duration,
-}
+pub use crate::protocol::RowStats;
+use crate::protocol::{BUCKETS, Control, Memory, nanoseconds};
 
 /// The counters of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,16 +149,7 @@ impl Meter {
         let (counters, span) = (self.control.counters(shard), self.shards[shard].clone());
         let totals = counters.totals();
         let (first, mut stepping) = (rows.len(), totals.stepping);
-        rows.extend((0..span.len()).map(|row| {
-            let row = counters.row(row);
-            RowStats {
-                steps: row.steps,
-                resets: row.resets,
-                replacements: row.replacements,
-                stepping: row.stepping,
-                slowest: row.slowest,
-            }
-        }));
+        rows.extend((0..span.len()).map(|row| counters.row(row)));
         if !self.rows_are_timed {
             // A corrupt worker may have written any number.
             let timed = totals.step_times.iter().copied().fold(0, u64::saturating_add);
@@ -212,10 +189,6 @@ fn cap(shard: &mut ShardStats, rows: &mut [RowStats], elapsed: Duration) {
 fn share(time: Duration, steps: u64, timed: u64) -> Duration {
     let nanoseconds = time.as_nanos() * u128::from(steps) / u128::from(timed.max(1));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn add(count: &AtomicU64, more: u64) {

@@ -10,7 +10,7 @@ use super::{Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{InfosAt, Lease};
-use crate::wake::{Op, TaskWord, doorbell_disarm};
+use crate::wake::{TaskWord, doorbell_disarm};
 use crate::worker::{Limit, Report, flush, perform};
 
 /// The call that has begun and not finished.
@@ -50,13 +50,7 @@ impl Pool {
             (recorded, _) => recorded,
         };
         self.task = TaskWord::next(self.task);
-        let op = match call {
-            Call::Step => Op::Step,
-            Call::Reset => Op::Reset,
-            Call::Call => Op::Call,
-            Call::Settle => Op::Settle,
-        };
-        let task_word = TaskWord { op, task: self.task };
+        let task_word = TaskWord { op: call.into(), task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
         self.pending = Some(Pending { call, task_word, lease, own_done: false });
         if matches!(call, Call::Step | Call::Reset) {

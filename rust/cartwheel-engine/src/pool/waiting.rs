@@ -42,6 +42,7 @@ pub(super) enum Awaited {
 }
 
 impl Awaited {
+    /// Whether it is there, as far as workers have counted.
     pub(super) fn is_counted(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
@@ -52,7 +53,7 @@ impl Awaited {
         }
     }
 
-    /// Likewise, though a worker may have died before it counted its rows.
+    /// Whether it is there, though a worker may have died before it counted its rows.
     fn is_complete(self, control: &Control) -> bool {
         match self {
             Self::Task(_) => self.is_counted(control),

@@ -145,9 +145,10 @@ impl Counters<'_> {
         self.shard.other.add(nanoseconds(spent));
     }
 
-    pub(crate) fn row(&self, row: usize) -> RowTotals {
+    /// The counters of a row; the times are zero where rows are not timed one by one.
+    pub(crate) fn row(&self, row: usize) -> RowStats {
         let counts = &self.rows[row];
-        RowTotals {
+        RowStats {
             // A corrupt worker may have written any number.
             steps: self.shard.batches.get().saturating_add(self.sent[row].0.get()),
             resets: counts.resets.get(),
@@ -167,14 +168,19 @@ impl Counters<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RowTotals {
-    pub(crate) steps: u64,
-    pub(crate) resets: u64,
-    pub(crate) replacements: u64,
-    /// Zero, like `slowest`, where rows are not timed one by one.
-    pub(crate) stepping: Duration,
-    pub(crate) slowest: Duration,
+/// The counters of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowStats {
+    /// Steps, including those that reset the environment or repeated its last frame.
+    pub steps: u64,
+    /// Resets of its environment, both explicit resets and autoresets.
+    pub resets: u64,
+    /// Replacements of its environment after a failure.
+    pub replacements: u64,
+    /// Time of its steps. Where rows are not timed one by one, its share of the shard's time.
+    pub stepping: Duration,
+    /// Time of the slowest step; where rows are not timed one by one, of the shard's slowest.
+    pub slowest: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -187,7 +193,8 @@ pub(crate) struct ShardTotals {
     pub(crate) step_times: [u64; BUCKETS],
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+/// The whole nanoseconds of a time, as many as a counter holds.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

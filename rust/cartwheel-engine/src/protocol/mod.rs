@@ -28,7 +28,8 @@ mod tokens;
 
 pub(crate) use batch_ring::Places;
 pub(crate) use control::Control;
-pub use counters::{BUCKETS, Counters};
+pub(crate) use counters::nanoseconds;
+pub use counters::{BUCKETS, Counters, RowStats};
 pub(crate) use delivery::{Delivery, Filling};
 pub use memory::Memory;
 pub use queue::QueuedRows;

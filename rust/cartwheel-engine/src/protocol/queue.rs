@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, pack, unpack};
 use crate::wake::Op;
 
 /// Neighboring rows that were sent.
@@ -164,16 +164,6 @@ impl RowQueue<'_> {
         // of that row releases that the entry was read.
         self.ends.first.store(next, Ordering::Relaxed);
     }
-}
-
-const fn pack(entry: u32, before: u32) -> u64 {
-    ((entry as u64) << u32::BITS) | before as u64
-}
-
-/// The number of an entry, and the number of its rows that come before the first row in the ring.
-#[expect(clippy::cast_possible_truncation, reason = "the halves are the result")]
-const fn unpack(first: u64) -> (u32, u32) {
-    ((first >> u32::BITS) as u32, first as u32)
 }
 
 fn number(row: usize) -> u32 {

@@ -3,9 +3,9 @@
 use super::parker::ring;
 use super::word::Word;
 use crate::failpoint::{Failpoint, die};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, pack, unpack};
 
-/// Number of workers that have not acknowledged a task, with the number of the task.
+/// The number of a task (upper half), and how many workers have not acknowledged it (lower half).
 ///
 /// The number of the task makes a late count harmless. A worker stores its `done` before it counts,
 /// so the pool may have begun another task in between, and a count without a number would count for
@@ -74,13 +74,4 @@ pub(crate) fn count(remaining: &Latch, doorbell: &impl Word, task: u32, acknowle
     if remaining.count(task, acknowledged) {
         ring(doorbell);
     }
-}
-
-const fn pack(task: u32, workers: u32) -> u64 {
-    ((task as u64) << 32) | workers as u64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-const fn unpack(word: u64) -> (u32, u32) {
-    ((word >> 32) as u32, word as u32)
 }

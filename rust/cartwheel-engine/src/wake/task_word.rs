@@ -1,5 +1,7 @@
 //! The word that gives a worker its task: an operation and a number.
 
+use crate::call::Call;
+
 const OP_BITS: u32 = 3;
 
 /// A worker's operation.
@@ -18,6 +20,17 @@ pub enum Op {
     Take = 6,
     /// Settle the rows that were stepped, with the rewards of their owner.
     Settle = 7,
+}
+
+impl From<Call> for Op {
+    fn from(call: Call) -> Self {
+        match call {
+            Call::Step => Self::Step,
+            Call::Reset => Self::Reset,
+            Call::Call => Self::Call,
+            Call::Settle => Self::Settle,
+        }
+    }
 }
 
 /// An operation and the number of its task.

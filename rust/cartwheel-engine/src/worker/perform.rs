@@ -31,7 +31,6 @@ pub(crate) unsafe fn perform(
     let mut task = Task {
         op: task_word.op,
         first: rows.start,
-        sent: false,
         flags: slot.flags.load(Ordering::Relaxed), // likewise
         // SAFETY: the task word says that the slab is filling, the plan says that the rows belong to
         // this worker, and the claim ends with `task`, before the acknowledgement (invariant 1).

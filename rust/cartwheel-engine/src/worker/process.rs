@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use crate::error::Error;
 use crate::platform::{self, Process, kill_this_process};
 
@@ -21,10 +23,8 @@ impl ProcessHandle {
     ///
     /// [`Error::Os`] when the process does not exist, or no descriptor is left.
     pub fn new(pid: u32) -> Result<Self, Error> {
-        let id = platform::pid(pid);
-        let id = id.ok_or_else(|| Error::BadPlan(format!("{pid} is not a process id")))?;
-        let process =
-            Process::watch(id).map_err(Error::os(format!("watching worker process {pid}")))?;
+        let process = Process::watch(process_id_of(pid)?)
+            .map_err(Error::os(format!("watching worker process {pid}")))?;
         Ok(Self { pid, process: Some(process) })
     }
 
@@ -76,8 +76,7 @@ impl ProcessHandle {
 ///
 /// [`Error::BadPlan`] when `parent` is not a process id, [`Error::Os`] when the thread cannot be started.
 pub fn exit_with_parent(parent: u32, lifeline: Option<OwnedFd>) -> Result<(), Error> {
-    let id = platform::pid(parent);
-    let id = id.ok_or_else(|| Error::BadPlan(format!("{parent} is not a process id")))?;
+    let id = process_id_of(parent)?;
     let watch = move || {
         platform::wait_for_parent(id, lifeline.as_ref());
         kill_this_process();
@@ -88,6 +87,10 @@ pub fn exit_with_parent(parent: u32, lifeline: Option<OwnedFd>) -> Result<(), Er
         .spawn(watch)
         .map(drop)
         .map_err(Error::os("watching the parent process"))
+}
+
+fn process_id_of(number: u32) -> Result<Pid, Error> {
+    platform::pid(number).ok_or_else(|| Error::BadPlan(format!("{number} is not a process id")))
 }
 
 #[cfg(test)]

@@ -97,7 +97,6 @@ impl SentRows<'_> {
             op: queued.op,
             rows: rows.clone(),
             first: self.first_row,
-            sent: true,
             flags: queued.flags,
             slab,
             actions,

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, pack, unpack};
 
 /// A range of shards that are taken one by one.
 #[derive(Debug)]
@@ -54,15 +54,6 @@ impl Share {
             }
         }
     }
-}
-
-const fn pack(task: u32, next: u32) -> u64 {
-    ((task as u64) << 32) | next as u64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-const fn unpack(share: u64) -> (u32, u32) {
-    ((share >> 32) as u32, share as u32)
 }
 
 #[cfg(all(loom, test))]

@@ -17,8 +17,6 @@ pub struct Task<'a> {
     pub rows: Range<usize>,
     /// The first row of the shard.
     pub first: usize,
-    /// Whether the rows were sent.
-    pub sent: bool,
     /// Flags that the pool's caller passes to the shards: [`FULL_RESET`](crate::FULL_RESET) for resets; those of steps
     /// have the meaning that the caller and the shards agree on.
     pub flags: u32,
@@ -37,6 +35,11 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// Whether the rows were sent.
+    pub fn is_sent(&self) -> bool {
+        self.cells.is_some()
+    }
+
     /// The rows, counted from the first row of the shard.
     pub fn own_rows(&self) -> Range<usize> {
         self.rows.start - self.first..self.rows.end - self.first

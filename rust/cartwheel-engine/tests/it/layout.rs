@@ -1,6 +1,5 @@
 //! Every row of every leaf has its own, aligned place.
 
-use cartwheel_core::schedule::shards;
 use cartwheel_engine::Error;
 use cartwheel_engine::memory::{MAX_STEPS, Plan};
 use cartwheel_engine::protocol::Memory;
@@ -98,19 +97,6 @@ proptest! {
         let (offset, bytes) = places[places.len() - 1];
         prop_assert!(offset + bytes <= first.bytes());
     }
-
-    #[test]
-    fn shards_tile_the_rows_evenly(rows in 1_usize..500, workers in 1_usize..40) {
-        let dealt = shards(rows, workers);
-        prop_assert_eq!(dealt.len(), rows.min(workers));
-        let mut next = 0;
-        for shard in &dealt {
-            prop_assert_eq!(shard.start, next);
-            next = shard.end;
-            prop_assert!(shard.len() == rows / dealt.len() || shard.len() == rows / dealt.len() + 1);
-        }
-        prop_assert_eq!(next, rows);
-    }
 }
 
 #[test]
@@ -135,16 +121,6 @@ fn the_layout_of_a_rollout_is_as_small_as_that_of_few_steps() {
 fn a_batch_beyond_the_address_space_is_an_error() {
     let leaf = Leaf { dtype: DType::F64, shape: vec![usize::MAX / 16, 3] };
     assert!(Layout::new(&[leaf], 4).is_err());
-}
-
-#[test]
-fn dtypes_are_found_again_by_tag_and_by_name() {
-    for &dtype in DType::ALL {
-        assert_eq!(DType::from_tag(dtype.tag()), Some(dtype));
-        assert_eq!(DType::from_name(dtype.name()), Some(dtype));
-    }
-    assert_eq!(DType::from_tag(200), None);
-    assert_eq!(DType::from_name("float128"), None);
 }
 
 /// A plan of one shard; tests change its sizes.

@@ -1,6 +1,4 @@
 //! Native environments in a pool keep every promise of the three modes, with any number of workers.
-//!
-//! Above 500 lines: most tests share one environment that counts down, and test it in each mode.
 
 mod blocks;
 mod destructors;
@@ -20,11 +18,12 @@ mod streams;
 use std::sync::Arc;
 
 use cartwheel::{Env, Failure, NoOptions, ParameterValue, Rng, Space, Spaces, Transition};
-use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
 use cartwheel_engine::info::{InfoReader, InfoWriter, Value};
 use cartwheel_engine::native::{Answer, Request, RowReset, Seed, ShardSettings, Stream};
 use cartwheel_engine::plugin::EnvKind;
+use cartwheel_engine::space::{ActionTag, DType};
+use cartwheel_engine::{Call, Error};
 use serde::Deserialize;
 
 use crate::support::{self, Envs, kind, limited, settings};
@@ -420,11 +419,11 @@ fn a_shard_refuses_to_step_a_row_that_is_over_if_the_pool_does_not() {
 fn actions_that_are_refused_while_they_are_stored_are_not_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
-    let tag = cartwheel_engine::space::ActionTag::Array(cartwheel_engine::space::DType::I64);
-    let mut sending = envs.pool.sending(cartwheel_engine::Call::Step, None).unwrap();
+    let tag = ActionTag::Array(DType::I64);
+    let mut sending = envs.pool.sending(Call::Step, None).unwrap();
     let refused = sending.fill_actions(0, tag, |_, room| {
         room.fill(77);
-        Err(cartwheel_engine::Error::BadRows("seventy-seven".to_owned()))
+        Err(Error::BadRows("seventy-seven".to_owned()))
     });
     assert_eq!(refused.unwrap_err().to_string(), "seventy-seven");
     assert_eq!(envs.pool.pending(), None);
@@ -435,11 +434,10 @@ fn actions_that_are_refused_while_they_are_stored_are_not_stepped() {
 fn actions_of_another_dtype_are_refused_and_nothing_is_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
-    let tag = cartwheel_engine::space::ActionTag::Array(cartwheel_engine::space::DType::F32);
+    let tag = ActionTag::Array(DType::F32);
     support::store_actions(&mut envs.pool, 0, tag, &[0; 8]).unwrap();
-    envs.pool.begin(cartwheel_engine::Call::Step, 0).unwrap();
-    let step = cartwheel_engine::Call::Step;
-    let finished = envs.pool.finish(step, None, &mut || false).unwrap();
+    envs.pool.begin(Call::Step, 0).unwrap();
+    let finished = envs.pool.finish(Call::Step, None, &mut || false).unwrap();
     assert_eq!(finished.failed, [0]);
     drop(finished);
     let fault = envs.mailboxes[0].take_faults().remove(0).error.to_string();
@@ -452,15 +450,6 @@ fn infos_that_do_not_fit_travel_through_the_mailbox() {
     let mut envs = Envs::new(&recipe(), 600, 0, settings(AutoresetMode::SameStep));
     assert_eq!(infos(&envs.seed(0).infos).len(), 600);
     assert_eq!(infos(&envs.step(&[8; 600]).unwrap().infos).len(), 1800);
-}
-
-cartwheel::view! {
-    /// The leaves of a `Dict`.
-    struct Parts, PartsMut, PartsRef {
-        grid: [[u8; 3]; 2],
-        rest: cartwheel::Flat<f32>,
-        total: i64,
-    }
 }
 
 #[test]

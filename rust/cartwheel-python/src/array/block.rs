@@ -32,7 +32,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::made::{is_as_made, is_weakly_referenced, make, make_over, set_length};
+use super::made::{bytes_of, is_as_made, is_weakly_referenced, make, make_over, set_length};
 
 /// The alignment of each array: JAX takes such an array without a copy.
 const ALIGNMENT: usize = 64;
@@ -162,7 +162,7 @@ impl Block {
 
     /// Gives away the memory of an array of shape `[rows, *shape]`: its beginning, and its bytes.
     fn room(&self, dtype: DType, rows: usize, shape: &[usize]) -> (NonNull<u8>, usize) {
-        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        let bytes = bytes_of(dtype, rows, shape);
         let (space, used) = (Self::space(bytes), self.used.get());
         let left = self.space - used;
         assert!(space <= left, "an array of {space} bytes, and {left} are left");
@@ -296,7 +296,7 @@ impl Blocks {
         shape: &[usize],
         fill: impl FnOnce(&mut [MaybeUninit<u8>]),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        let bytes = bytes_of(dtype, rows, shape);
         // SAFETY: it is written below, unless `fill` panics. Then it is never read.
         let (array, first) = unsafe { self.unwritten(py, dtype, rows, shape) }?;
         // SAFETY: the new array has these bytes, which need not be initialized, and other code does not
@@ -317,7 +317,7 @@ impl Blocks {
         rows: usize,
         shape: &[usize],
     ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
-        let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+        let bytes = bytes_of(dtype, rows, shape);
         if bytes > KEPT_BYTES {
             // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3 of
             // the module above).

@@ -61,7 +61,7 @@ pub(crate) fn filled<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, dtype, rows, shape, None) }?;
-    let bytes = rows.unwrap_or(1) * shape.iter().product::<usize>() * dtype.size();
+    let bytes = bytes_of(dtype, rows.unwrap_or(1), shape);
     if bytes > 0 {
         // SAFETY: the new array has `bytes` bytes.
         unsafe { first.as_ptr().write_bytes(0, bytes) }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn written<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
-    let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+    let bytes = bytes_of(dtype, rows, shape);
     // SAFETY: the new array has `bytes` bytes, which need not be initialized, and no other code
     // knows it yet. After a panic it is never read.
     fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
@@ -109,6 +109,11 @@ pub(crate) fn view<'py>(
     let (kind, first) = (lease.layout().leaf(leaf), lease.leaf(leaf));
     // SAFETY: the leaf has that many rows, as was just checked, and is the owner's (invariant 2).
     unsafe { make_over(owner, kind.dtype, rows, &kind.shape, first) }
+}
+
+/// The bytes of an array of shape `[rows, *shape]`.
+pub(super) fn bytes_of(dtype: DType, rows: usize, shape: &[usize]) -> usize {
+    rows * shape.iter().product::<usize>() * dtype.size()
 }
 
 /// A writable array of shape `[rows, *shape]` over memory of `owner`, which becomes its base.
@@ -201,7 +206,7 @@ pub(crate) fn rollout_view<'py>(
     start: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let lease = owner.get().lease();
-    let bytes = steps * shape.iter().product::<usize>() * dtype.size();
+    let bytes = bytes_of(dtype, steps, shape);
     let first = lease.at(start..start + bytes);
     // SAFETY: the range has exactly the bytes of the shape, and is the owner's (invariant 2).
     unsafe { make_over(owner, dtype, steps, shape, first) }

@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cartwheel_engine::Error;
-use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
     Answer, Draw, Mailbox, NativeShard, ResetCache, RowState, ShardSettings,
 };
@@ -27,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
-use crate::convert::{GivenRules, to_autoreset_mode};
+use crate::convert::{GivenRules, to_autoreset_mode, to_on_done, to_rules};
 use crate::error::{to_py_err, to_text};
 use crate::native::space::describe;
 use crate::native::stream::from_stream;
@@ -49,8 +48,6 @@ pub(crate) struct PyNativeEnvs {
     settings: ShardSettings,
     /// States that resets load once a message tells the shards.
     cache: Mutex<Option<Arc<ResetCache>>>,
-    /// Whether each row was ever reset.
-    begun: Mutex<Vec<bool>>,
 }
 
 #[pymethods]
@@ -81,19 +78,17 @@ impl PyNativeEnvs {
         };
         let settings = ShardSettings {
             autoreset: to_autoreset_mode(autoreset_mode)?,
-            on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
-            rules: rules.map_or_else(Rules::default, Rules::from),
+            on_done: to_on_done(freeze),
+            rules: to_rules(rules),
             replacements,
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
             has_external_rewards: external_rewards,
             external_resets: external_resets.map(number).transpose()?,
         };
-        let num_rows = shards.last().map_or(0, |&(_, last)| last);
         Ok(Self {
             kind,
             shards: Mutex::default(),
-            begun: Mutex::new(vec![false; num_rows]),
             rows: shards.into_iter().map(|(first, last)| first..last).collect(),
             mailboxes: OnceLock::new(),
             settings,
@@ -179,11 +174,6 @@ impl PyNativeEnvs {
         Ok(rows)
     }
 
-    fn begun(&self) -> Vec<usize> {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.iter().enumerate().filter(|(_, begun)| **begun).map(|(row, _)| row).collect()
-    }
-
     fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {
         let states = states.iter().map(PyBytesMethods::as_bytes);
         let cache = ResetCache::new(&self.kind, key, states).map_err(to_py_err)?;
@@ -203,29 +193,22 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(to_py_err)? {
-            Answer::Values(values) => values
-                .into_iter()
-                .map(|value| from_value(py, &value))
-                .collect::<PyResult<_>>()
-                .map(Some),
-            Answer::Streams(streams) => streams
-                .into_iter()
-                .map(|stream| from_stream(py, stream))
-                .collect::<PyResult<_>>()
-                .map(Some),
+        let parts: PyResult<Vec<_>> = match answer.map_err(to_py_err)? {
+            Answer::Values(values) => values.iter().map(|value| from_value(py, value)).collect(),
+            Answer::Streams(streams) => {
+                streams.into_iter().map(|stream| from_stream(py, stream)).collect()
+            }
             Answer::States(states) => {
-                Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
+                states.iter().map(|state| Ok(PyBytes::new(py, state).into_any())).collect()
             }
-            Answer::Frames(frames) => {
-                frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
-            }
+            Answer::Frames(frames) => frames.iter().map(|frame| from_frame(py, frame)).collect(),
             Answer::Draws(draws) => {
                 let draw = |draw: Draw| (draw.key, draw.count).into_bound_py_any(py);
-                draws.into_iter().map(draw).collect::<PyResult<_>>().map(Some)
+                draws.into_iter().map(draw).collect()
             }
-            Answer::Done | Answer::Begun(_) => Ok(None),
-        }
+            Answer::Done | Answer::Begun(_) => return Ok(None),
+        };
+        parts.map(Some)
     }
 
     fn take_faults(&self, py: Python<'_>, shard: usize) -> PyResult<Vec<(usize, Py<PyAny>)>> {
@@ -268,9 +251,7 @@ impl PyNativeEnvs {
     }
 
     pub(crate) fn refuses_over(&self) -> bool {
-        use cartwheel_engine::autoreset::AutoresetMode;
-
-        self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
+        self.settings.autoreset.refuses_over(self.settings.on_done)
     }
 
     /// Refuses actions that are invalid for the environments.

@@ -50,7 +50,6 @@ impl PyNativeEnvs {
                 (row, RowReset::Restore(Box::new(state)), None)
             };
             self.mailbox(shard)?.post_row_reset(row, how, options);
-            self.begun.lock().unwrap_or_else(PoisonError::into_inner)[row] = true;
         }
         Ok(())
     }
@@ -128,7 +127,7 @@ impl PyNativeEnvs {
         };
         let each = self.rows.iter().map(|rows| rows.clone().map(how).collect());
         let each = each.collect::<PyResult<Vec<Vec<RowReset>>>>()?;
-        self.post_shard_resets(each, mask, &options);
+        self.post_shard_resets(each, &options);
         Ok(())
     }
 
@@ -141,16 +140,11 @@ impl PyNativeEnvs {
             Some(seeds) => RowReset::Seed(seeds[row]),
         };
         let each = self.rows.iter().map(|rows| rows.clone().map(how).collect()).collect();
-        self.post_shard_resets(each, mask, &RowOptions::None);
+        self.post_shard_resets(each, &RowOptions::None);
     }
 
-    /// Posts the resets of each shard's rows, and remembers which rows were ever reset.
-    fn post_shard_resets(
-        &self,
-        each: Vec<Vec<RowReset>>,
-        mask: Option<&[u8]>,
-        options: &RowOptions,
-    ) {
+    /// Posts the resets of each shard's rows.
+    fn post_shard_resets(&self, each: Vec<Vec<RowReset>>, options: &RowOptions) {
         for ((mailbox, rows), how) in self.mailboxes().iter().zip(&self.rows).zip(each) {
             let options = match options {
                 RowOptions::None => RowOptions::None,
@@ -158,10 +152,6 @@ impl PyNativeEnvs {
                 RowOptions::OfEach(each) => RowOptions::OfEach(each[rows.clone()].to_vec()),
             };
             mailbox.post_reset(how, options);
-        }
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        for (row, begun) in begun.iter_mut().enumerate() {
-            *begun |= mask.is_none_or(|mask| mask[row] != 0);
         }
     }
 

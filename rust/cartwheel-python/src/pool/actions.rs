@@ -136,7 +136,7 @@ impl<'py> Part<'py> {
 /// Refuses integers that the dtype of the space cannot represent: a cast would turn them into other
 /// actions.
 fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> PyResult<()> {
-    let (Some((min, max)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
+    let (Some((min, max)), Some((low, high))) = (from.integer_range(), to.integer_range()) else {
         return Ok(());
     };
     if low <= min && max <= high {
@@ -231,14 +231,10 @@ impl<'py> Checked<'py> {
 /// The error about a part of actions, with a note that names the part and the form of actions.
 #[cold]
 fn misplaced(py: Python<'_>, misfit: Misfit) -> PyErr {
-    let Misfit { error, keys } = misfit;
-    if keys.is_empty() {
-        return error;
-    }
-    let path: String = keys.into_iter().rev().collect();
+    let Some(path) = misfit.path() else { return misfit.error };
     let form = "a batch has the form of `envs.action_space.sample()`, with an entry for each row in \
                 each part";
-    noted(py, error, &format!("at actions{path}: {form}"))
+    noted(py, misfit.error, &format!("at actions{path}: {form}"))
 }
 
 fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> PyResult<Part<'py>> {
@@ -370,17 +366,6 @@ fn kind(dtype: DType) -> DTypeKind {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => DTypeKind::Signed,
         DType::F16 | DType::F32 | DType::F64 => DTypeKind::Float,
         DType::C64 | DType::C128 => DTypeKind::Complex,
-    }
-}
-
-/// The smallest and the largest integer of an integer dtype.
-fn integers_of(dtype: DType) -> Option<(i128, i128)> {
-    let bits = 8 * dtype.size();
-    match kind(dtype) {
-        DTypeKind::Bool => Some((0, 1)),
-        DTypeKind::Unsigned => Some((0, (1 << bits) - 1)),
-        DTypeKind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        DTypeKind::Float | DTypeKind::Complex => None,
     }
 }
 

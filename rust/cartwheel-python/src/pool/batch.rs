@@ -15,8 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{Block, Blocks, SlabLease, view};
 use crate::known::intern;
-use crate::pool::infos::Infos;
-use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
+use crate::pool::infos::{Finals, FinalsForm, Infos, terminal_frames};
 use crate::pool::messages::{IncomingMessages, Message};
 use crate::pool::texts::Texts;
 use crate::space::{End, Node, Tree};

@@ -22,8 +22,7 @@ use crate::convert::to_autoreset_mode;
 use crate::error::{in_flight, to_py_err};
 use crate::interpreter::enter;
 use crate::memory::PyMemory;
-use crate::pool::batch::Batches;
-use crate::pool::batch::RewardForm;
+use crate::pool::batch::{Batches, RewardForm};
 use crate::pool::by_row::{ByRow, RecordedEpisodes};
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::{Closing, Exclusive};
@@ -36,6 +35,7 @@ use crate::pool::messages::{MessageCounts, OutgoingMessages};
 use crate::pool::ready_rows::LostWork;
 use crate::pool::rows::to_rows;
 use crate::pool::stats::to_dict;
+use crate::pool::step::ReceivedBy;
 use crate::pool::workers::BuiltWorkers;
 use crate::pool::{State, reset_flags};
 use crate::space::Tree;
@@ -174,7 +174,7 @@ impl PyPool {
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         self.exclusive.with_pool(py, Call::Step, "step_async", |state| {
-            state.send_steps(py, actions, rows, "step_async")?;
+            state.send_steps(py, actions, rows, ReceivedBy::Caller, "step_async")?;
             state.steps_rows = rows.is_some();
             Ok(())
         })
@@ -183,7 +183,9 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.exclusive.with_pool(py, Call::Step, "step_wait", |state| {
-            let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
+            // If nothing is in flight, `step_async` is what was not called, whichever rows it names.
+            let in_parts = state.pool.is_flying()
+                && (state.steps_rows || state.pool.batch_size() < state.rows);
             let call = (!in_parts).then_some(Call::Step);
             state.receive(py, call, None, timeout, "step_wait")
         })
@@ -389,8 +391,9 @@ impl PyPool {
         actions: &Bound<'_, PyAny>,
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.exclusive
-            .with_pool(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
+        self.exclusive.with_pool(py, Call::Step, "send", |state| {
+            state.send_steps(py, actions, rows, ReceivedBy::Recv, "send")
+        })
     }
 
     fn reset_rows<'py>(
@@ -584,6 +587,10 @@ impl PyPool {
 
     fn rows_over(&self) -> Vec<usize> {
         self.exclusive.look(|state| state.pool.rows_over()).unwrap_or_default()
+    }
+
+    fn rows_begun(&self) -> Vec<usize> {
+        self.exclusive.look(|state| state.pool.rows_begun()).unwrap_or_default()
     }
 
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {

@@ -235,21 +235,16 @@ impl State {
             return Ok(());
         }
         let messages = self.message_counts.announced(&self.pool, received);
-        let native = self.native.as_ref().expect("only pools of native rows are registered").get();
+        let native = self.native();
         for &(shard, row, _) in &messages.rests {
             native.drop_rest(shard, row.unwrap_or_default());
         }
-        let Some(&(shard, row, _)) = messages.faults.first() else { return Ok(()) };
-        let mut first = native.first_fault(shard, row);
-        for &(shard, row, _) in &messages.faults[1..] {
-            let other = native.first_fault(shard, row);
-            if other
-                .as_ref()
-                .is_some_and(|other| first.as_ref().is_none_or(|kept| other.0 < kept.0))
-            {
-                first = other;
-            }
+        if messages.faults.is_empty() {
+            return Ok(());
         }
+        let faults = messages.faults.iter();
+        let faults = faults.filter_map(|&(shard, row, _)| native.first_fault(shard, row));
+        let first = faults.min_by_key(|(row, _)| *row);
         self.drop_results(call, received);
         self.lose(received.rows.iter());
         let text = first.map_or_else(|| "an environment failed".to_owned(), |(_, text)| text);

@@ -98,8 +98,7 @@ impl Infos {
         let mut outcome = Ok(());
         for (number, stream) in self.streams[..self.num_streams].iter().enumerate() {
             let (opaque, places) = (&mut self.opaque, &self.places);
-            let place_of =
-                |row: usize| places.as_ref().map_or(Some(row), |places| places.get(row).copied());
+            let place_of = |row| place_of(places.as_deref(), row);
             let added = self.columns.add_stream(number, stream, place_of, |part, at| {
                 opaque.push(OpaqueAt { part, at });
             });
@@ -164,7 +163,7 @@ impl Infos {
 
     /// The place of a row in the batch; of a row that it lacks, that of another one or `None`.
     pub(super) fn place_of(&self, row: usize) -> Option<usize> {
-        self.places.as_ref().map_or(Some(row), |places| places.get(row).copied())
+        place_of(self.places.as_deref(), row)
     }
 
     pub(super) fn decoder<'py>(&self, py: Python<'py>, row: usize) -> Decoder<'py> {
@@ -189,8 +188,7 @@ impl Infos {
             while let Some(record) = reader.record().map_err(to_py_err)? {
                 if record.kind != RecordKind::Opaque {
                     let info = info_of(py, record, &self.decoder(py, record.row), &mut reader)?;
-                    let place =
-                        self.places.as_ref().map_or(record.row, |places| places[record.row]);
+                    let place = self.place_of(record.row).expect("the columns took the record");
                     let add = intern!(py, "add_info");
                     gathered = callbacks.call_method1(add, (gathered, info, place, self.rows))?;
                 }
@@ -199,6 +197,11 @@ impl Infos {
         }
         Ok(gathered.cast_into::<PyDict>()?)
     }
+}
+
+/// See [`Infos::place_of`].
+fn place_of(places: Option<&[usize]>, row: usize) -> Option<usize> {
+    places.map_or(Some(row), |places| places.get(row).copied())
 }
 
 pub(super) fn info_of<'py>(

@@ -53,8 +53,7 @@ use crate::pool::external_rewards::RewardFunction;
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::Infos;
 use crate::pool::masks::Masks;
-use crate::pool::messages::MessageCounts;
-use crate::pool::messages::OutgoingMessages;
+use crate::pool::messages::{MessageCounts, OutgoingMessages};
 use crate::space::Tree;
 use crate::worker::shard::PyShard;
 

@@ -19,6 +19,15 @@ use crate::pool::rows::to_rows;
 use crate::pool::{State, cast_for, check_values};
 use crate::worker::shard::{ACTIONS_BY_CHANNEL, NEXT_RESETS};
 
+/// The receiver of the rows of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReceivedBy {
+    /// The caller, which waits for exactly these rows: they arrive in the order in which it named them.
+    Caller,
+    /// `recv`, which may wait for other rows too: they arrive in the order of the pool.
+    Recv,
+}
+
 impl State {
     /// Sends actions to `rows`; `None` means all of them. `calling` is the method that the user called.
     pub(super) fn send_steps<'py>(
@@ -26,6 +35,7 @@ impl State {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
         rows: Option<&Bound<'py, PyAny>>,
+        received_by: ReceivedBy,
         calling: &str,
     ) -> PyResult<()> {
         let explain =
@@ -34,7 +44,7 @@ impl State {
         let count = named.as_ref().map_or(self.rows, Vec::len);
         let each = || (0..count).map(|at| named.as_ref().map_or(at, |rows| rows[at]));
         if rows.is_none() {
-            if calling != "send" && self.pool.batch_size() < self.rows {
+            if received_by == ReceivedBy::Caller && self.pool.batch_size() < self.rows {
                 return Err(rows_missing(self.pool.batch_size(), self.rows));
             }
             // A pool that cannot begin a call says so before episodes are checked.
@@ -71,10 +81,12 @@ impl State {
             Some(checked) => Some(pack(&checked.batch(&self.actions, py)?)?),
         };
         let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
-        let is_sent = calling == "send"; // other callers wait for exactly these rows
-        let sending = if is_sent { sending } else { sending.in_order() };
+        let sending = match received_by {
+            ReceivedBy::Caller => sending.in_order(),
+            ReceivedBy::Recv => sending,
+        };
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
-        self.callbacks.all_sent = is_sent;
+        self.callbacks.all_sent = received_by == ReceivedBy::Recv;
         if let Some(checked) = checked {
             self.keep_actions(checked, py)?;
         }
@@ -95,7 +107,7 @@ impl State {
         actions: &Bound<'py, PyAny>,
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.send_steps(py, actions, rows, "step")?;
+        self.send_steps(py, actions, rows, ReceivedBy::Caller, "step")?;
         self.receive(py, rows.is_none().then_some(Call::Step), None, self.timeout, "step")
     }
 
@@ -106,7 +118,7 @@ impl State {
         actions: &Bound<'py, PyAny>,
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.send_steps(py, actions, None, "step")?;
+        self.send_steps(py, actions, None, ReceivedBy::Caller, "step")?;
         self.finish_step_by_row(py, "step", self.timeout, reset_infos)
     }
 
@@ -186,36 +198,7 @@ impl State {
             PyTuple::new(py, [observations, rewards, dones, dicts])
         })
     }
-}
 
-/// Stores checked actions where the workers will read them. False, and nothing is stored, if their
-/// dtypes differ from those of the actions in flight.
-fn store_actions(
-    sending: &mut Sending<'_>,
-    checked: &Checked<'_>,
-    native: Option<&Py<PyNativeEnvs>>,
-) -> Result<bool, Error> {
-    if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
-        return Ok(false);
-    }
-    for (leaf, part) in checked.parts() {
-        sending.fill_actions(leaf, part.tag(), |sent, buffer| {
-            part.copy_to(sent.start * (buffer.len() / sent.len()), buffer);
-            check_values(native, leaf, part.tag(), buffer)
-        })?;
-    }
-    Ok(true)
-}
-
-/// The error for a step of all rows of a pool whose batches have fewer.
-fn rows_missing(batch_size: usize, rows: usize) -> PyErr {
-    PyValueError::new_err(format!(
-        "`env_index` is required, because batch_size={batch_size} of num_envs={rows}: pass \
-         `infos[\"env_index\"]` of the last batch"
-    ))
-}
-
-impl State {
     pub(super) fn keep_next_resets(&mut self, rows: Vec<usize>, packed: Vec<Option<Py<PyAny>>>) {
         for (row, packed) in rows.into_iter().zip(packed) {
             match packed {
@@ -253,6 +236,33 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Stores checked actions where the workers will read them. False, and nothing is stored, if their
+/// dtypes differ from those of the actions in flight.
+fn store_actions(
+    sending: &mut Sending<'_>,
+    checked: &Checked<'_>,
+    native: Option<&Py<PyNativeEnvs>>,
+) -> Result<bool, Error> {
+    if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
+        return Ok(false);
+    }
+    for (leaf, part) in checked.parts() {
+        sending.fill_actions(leaf, part.tag(), |sent, buffer| {
+            part.copy_to(sent.start * (buffer.len() / sent.len()), buffer);
+            check_values(native, leaf, part.tag(), buffer)
+        })?;
+    }
+    Ok(true)
+}
+
+/// The error for a step of all rows of a pool whose batches have fewer.
+fn rows_missing(batch_size: usize, rows: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "`env_index` is required, because batch_size={batch_size} of num_envs={rows}: pass \
+         `infos[\"env_index\"]` of the last batch"
+    ))
 }
 
 /// Keywords of next automatic resets of the rows of a step.

@@ -141,9 +141,7 @@ impl State {
             (error, _) => self.callbacks.explain(py, error, call, calling),
         })
     }
-}
 
-impl State {
     /// The pending call and the rows in flight will not be waited for: a reset may drop their
     /// results.
     pub(super) fn give_up(&mut self) {

@@ -1,7 +1,6 @@
 //! Masks of transitions, beginnings of episodes, next values, and statistics of valid transitions;
 //! documented in the stub.
 
-use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::returns::{self, FinalValues, Restart};
 use numpy::PyUntypedArray;
@@ -11,7 +10,7 @@ use pyo3::prelude::*;
 use super::array::{Input, detached, with_type_of};
 use super::transitions::{BorrowedFlags, to_bootstrap};
 use crate::array::{Borrowed, BorrowedMut, as_contiguous};
-use crate::convert::to_autoreset_mode;
+use crate::convert::{to_autoreset_mode, to_on_done};
 use crate::error::returns_error;
 
 /// The value of an `AutoresetMode`, and whether over rows are frozen.
@@ -21,10 +20,7 @@ type Mode = (String, bool);
 type TwoFlags<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 fn restart((value, freeze): &Mode) -> PyResult<Restart> {
-    Ok(Restart::new(
-        to_autoreset_mode(value)?,
-        if *freeze { OnDone::Freeze } else { OnDone::Raise },
-    ))
+    Ok(Restart::new(to_autoreset_mode(value)?, to_on_done(*freeze)))
 }
 
 #[pyfunction]

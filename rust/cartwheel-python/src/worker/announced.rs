@@ -41,7 +41,7 @@ impl PyShard {
             let first_row = worker.getattr(intern!(py, "first_row"))?;
             worker.call_method1(intern!(py, "pack_faults"), ([(first_row, error.value(py))],))
         });
-        self.announce(py, packed, |shard| &shard.unpackable.0);
+        self.announce(py, packed, |shard| &shard.instead_of_answer);
         true
     }
 
@@ -60,7 +60,7 @@ impl PyShard {
             error.write_unraisable(py, Some(&worker));
             worker.call_method1(name, (py.None(),)) // they are lost
         });
-        self.announce(py, packed, |shard| &shard.unpackable.1);
+        self.announce(py, packed, |shard| &shard.instead_of_infos);
     }
 
     /// Announces the answer to a control call.
@@ -69,7 +69,7 @@ impl PyShard {
         py: Python<'_>,
         packed: PyResult<Bound<'_, PyAny>>,
     ) -> Report {
-        self.announce(py, packed, |shard| &shard.unpackable.0);
+        self.announce(py, packed, |shard| &shard.instead_of_answer);
         Report { spilled: true, ..Report::default() }
     }
 

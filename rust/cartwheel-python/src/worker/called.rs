@@ -67,7 +67,7 @@ pub(super) enum Retry {
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
-    /// Makes the calls that `order` requires.
+    /// Makes the calls that `request` requires.
     pub(super) fn call(&mut self, row: usize, request: RowRequest<'py>) -> Called {
         self.forget_final(row);
         let called = match request {

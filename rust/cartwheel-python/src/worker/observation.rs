@@ -12,7 +12,7 @@ use crate::array::dtype::descr;
 use crate::array::{as_array, copy_to_room, is_like, scalar};
 use crate::error::noted;
 use crate::known::intern;
-use crate::space::{End, Misfit, Node};
+use crate::space::{End, Node};
 use crate::value::{Encoder, Foreign};
 
 /// Destination of observations.
@@ -83,21 +83,17 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
             End::Text(_) => unreachable!("a text of a native environment is not written here"),
             End::Opaque(number, _) => self.write_opaque(number, value),
         });
-        written.map_err(|misfit| {
-            let Misfit { error, keys } = *misfit;
-            if keys.is_empty() {
-                return error;
+        written.map_err(|misfit| match misfit.path() {
+            None => misfit.error,
+            Some(path) => {
+                noted(value.py(), misfit.error, &format!("at observation{path} of the space"))
             }
-            let path: String = keys.into_iter().rev().collect();
-            noted(value.py(), error, &format!("at observation{path} of the space"))
         })
     }
 
     fn write_opaque(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, number);
-        let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
-        let mut encoder = Encoder::new(writer, foreign, row, true);
-        let written = encoder.value(value);
+        let written = Encoder::new(self.infos, self.foreign, self.row, true).value(value);
         self.foreign.end(self.infos, record, written)
     }
 

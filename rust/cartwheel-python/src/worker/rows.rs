@@ -223,10 +223,10 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
-        let place = self.place(row);
+        let (sink, place) = placed(&mut self.slab, &self.span, row);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
-            sink: self.slab.as_deref_mut().expect("rows are written when they have places"),
+            sink,
             infos: self.infos,
             foreign: self.foreign,
             first: self.first,
@@ -236,27 +236,21 @@ impl<'py> PyRows<'_, '_, 'py> {
         writer.write(&self.tree.root, observation)
     }
 
-    fn place(&self, row: usize) -> usize {
-        let slab = self.slab.as_ref().expect("rows are written when they have places");
-        slab.rows().start + row - self.span.start
-    }
-
     /// Writes reward, flags and phase of a row.
     #[inline]
     pub(super) fn write_transition(&mut self, row: usize, transition: &Transition) {
-        let (place, phase) = (self.place(row), self.autoreset.phase(row));
-        let slab = self.slab.as_mut().expect("rows are written when they have places");
-        slab.write_transition(place, transition, phase);
+        let (slab, place) = placed(&mut self.slab, &self.span, row);
+        slab.write_transition(place, transition, self.autoreset.phase(row));
         if self.reward_width.is_some() {
-            self.write_rewards(row, place);
+            self.write_rewards(row);
         }
     }
 
     /// Writes a reward that is an array. Apart, so that rows with numbers do not pay for it: the
     /// function above is part of its callers.
     #[cold]
-    fn write_rewards(&mut self, row: usize, place: usize) {
-        let slab = self.slab.as_mut().expect("rows are written when they have places");
+    fn write_rewards(&mut self, row: usize) {
+        let (slab, place) = placed(&mut self.slab, &self.span, row);
         slab.write_rewards(place, &self.held[row].rewards);
     }
 
@@ -325,8 +319,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let regular = has_text_keys(dict);
         let kind = if regular { RecordKind::Info } else { RecordKind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
-        let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder::new(writer, foreign, row, snapshot);
+        let mut encoder = Encoder::new(self.infos, self.foreign, row, snapshot);
         let written = if regular { encoder.info(dict) } else { encoder.value(dict.as_any()) };
         if regular && encoder.irregular {
             self.infos.mark_irregular(&record);
@@ -385,9 +378,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let frame = self.worker.call_method1(intern!(py, "draw"), (row,));
         let frame = self.come_back(frame)?;
         let record = self.infos.begin(RecordKind::Opaque, self.first + row, TERMINAL);
-        let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder::new(writer, foreign, row, true);
-        let written = encoder.value(&frame);
+        let written = Encoder::new(self.infos, self.foreign, row, true).value(&frame);
         self.foreign.end(self.infos, record, written)
     }
 
@@ -409,9 +400,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         if !self.dense_finals {
             return;
         }
-        let (place, last) = (self.place(row), self.held[row].last.take());
-        let slab = self.slab.as_mut().expect("rows are written when they have places");
-        slab.write_final(place, last.as_deref());
+        let (slab, place) = placed(&mut self.slab, &self.span, row);
+        slab.write_final(place, self.held[row].last.take().as_deref());
     }
 
     /// Writes the held observation and info to the batch.
@@ -434,8 +424,7 @@ impl<'py> PyRows<'_, '_, 'py> {
             return self.write(row, &shown);
         }
         // Never reset: zeros, as in Gymnasium's own buffer.
-        let place = self.place(row);
-        let slab = self.slab.as_mut().expect("rows are written when they have places");
+        let (slab, place) = placed(&mut self.slab, &self.span, row);
         for leaf in 0..self.tree.leaves.len() {
             slab.write_zeros(leaf, place);
         }
@@ -464,4 +453,15 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.tell(row, "env_error", |infos| infos.text(&text));
         Ok(())
     }
+}
+
+/// The memory of the rows, and the place of one of them.
+fn placed<'a, 's>(
+    slab: &'a mut Option<&mut SlabRows<'s>>,
+    span: &Range<usize>,
+    row: usize,
+) -> (&'a mut SlabRows<'s>, usize) {
+    let slab = slab.as_deref_mut().expect("rows are written when they have places");
+    let place = slab.rows().start + row - span.start;
+    (slab, place)
 }

@@ -7,8 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::convert::GivenRules;
-use crate::convert::to_autoreset_mode;
+use crate::convert::{GivenRules, to_autoreset_mode, to_on_done, to_rules};
 use crate::interpreter::enter;
 use crate::known::intern;
 use crate::memory::PyMemory;
@@ -54,15 +53,13 @@ impl PyShardParts {
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = to_autoreset_mode(autoreset_mode)?;
-        let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
-        let rules = rules.map_or_else(Rules::default, Rules::from);
         Ok(Self {
             worker,
             observations,
             actions,
             mode,
-            on_done,
-            rules,
+            on_done: to_on_done(freeze),
+            rules: to_rules(rules),
             dense_finals,
             reward_width,
             objects,
@@ -109,7 +106,7 @@ impl PyShardParts {
     }
 
     pub(crate) fn refuses_over(&self) -> bool {
-        self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
+        self.mode.refuses_over(self.on_done)
     }
 }
 

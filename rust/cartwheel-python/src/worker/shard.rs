@@ -67,8 +67,11 @@ pub(crate) struct PyShard {
     /// acknowledged, since then the caller receives them. Packing may run code of environments, so it
     /// is a part of the task: time-outs, and deaths of the worker, concern it as they do a step.
     pub(super) unsent: Vec<Py<PyAny>>,
-    /// Packed in advance, for what cannot be packed: an exception that says so, and no infos.
-    pub(super) unpackable: (Py<PyAny>, Py<PyAny>),
+    /// Packed in advance, instead of exceptions or an answer that cannot be packed: an exception that
+    /// says so.
+    pub(super) instead_of_answer: Py<PyAny>,
+    /// The same instead of infos: none.
+    pub(super) instead_of_infos: Py<PyAny>,
     /// The worker's end of its channel, and the number of the last message that was announced.
     pub(super) channel: Py<PyAny>,
     pub(super) announced: u64,
@@ -93,6 +96,8 @@ impl PyShard {
             first.shown = shown;
         }
         let channel = worker.getattr("channel")?;
+        let (instead_of_answer, instead_of_infos) =
+            worker.call_method0("pack_in_advance")?.extract()?;
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
             next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
@@ -113,7 +118,8 @@ impl PyShard {
             prepared: None,
             spent: Duration::ZERO,
             unsent: Vec::new(),
-            unpackable: worker.call_method0("pack_in_advance")?.extract()?,
+            instead_of_answer,
+            instead_of_infos,
             announced: channel.getattr("announced")?.extract()?,
             channel: channel.unbind(),
             server: None,
@@ -126,8 +132,8 @@ impl PyShard {
         visit.call(&self.envs)?;
         visit.call(&self.next_resets)?;
         visit.call(&self.channel)?;
-        visit.call(&self.unpackable.0)?;
-        visit.call(&self.unpackable.1)?;
+        visit.call(&self.instead_of_answer)?;
+        visit.call(&self.instead_of_infos)?;
         self.observations.traverse(visit)?;
         self.actions.traverse(visit)?;
         self.foreign.traverse(visit)?;
@@ -148,7 +154,7 @@ impl PyShard {
             // The environments were called already, and their rows wait for places.
             _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
-                (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
+                (Some(self.actions_by_channel(py, &task.own_rows(), task.is_sent())?), None)
             }
             Op::Step => (self.actions_in_memory(py, &task.actions, task.own_rows())?, None),
             _ => {
@@ -156,8 +162,8 @@ impl PyShard {
                 (None, Some(resets.cast_into::<PyList>()?))
             }
         };
-        let span = task.own_rows();
-        if task.op == Op::Step && !task.sent {
+        let (span, is_sent) = (task.own_rows(), task.is_sent());
+        if task.op == Op::Step && !is_sent {
             self.receive_next_resets(py, task.flags, span.clone())?;
         }
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
@@ -180,7 +186,7 @@ impl PyShard {
             if let Some(failure) = batch.show(row, called) {
                 // Ctrl-C must not wait for the other environments. Rows that were sent are received one
                 // by one, so each of them needs a result.
-                is_interrupted |= !task.sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
+                is_interrupted |= !is_sent && batch.server.is_none() && is_ctrl_c(py, &failure)?;
                 faults.push((task.first + row, failure));
             }
             row_timer.end(row, &mut batch.held[row]);
@@ -294,7 +300,7 @@ impl PyShard {
     ) -> PyResult<Called> {
         let row = queued.rows.start - first;
         self.forget(py, row..row + 1);
-        let (order, actions) = match queued.op {
+        let (request, actions) = match queued.op {
             Op::Step if queued.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (RowRequest::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
@@ -309,7 +315,7 @@ impl PyShard {
         }
         let (mut batch, _) =
             self.rows(py, (queued.op, queued.flags), first, row..row + 1, actions, None);
-        Ok(batch.call(row, order))
+        Ok(batch.call(row, request))
     }
 
     /// Forgets the infos of the last task, and the objects of these rows.

@@ -152,9 +152,7 @@ impl PyObservationNormalizer {
         }
         Ok((from_numbers(py, count, &self.shape, out)?, last))
     }
-}
 
-impl PyObservationNormalizer {
     /// The normalized observations of a batch, and the final ones. Of a batch of all rows, the first are
     /// within the limit, if there is one.
     pub(super) fn normalized<'py>(

@@ -222,8 +222,7 @@ impl<E: Env> Builder<E> {
             Workers::ThreadPool(ThreadPool::new(tokens.workers, own, thread_pool)?)
         };
         let policy = Policy {
-            refuse_over: self.settings.autoreset == AutoresetMode::Disabled
-                && self.settings.on_done == OnDone::Raise,
+            refuse_over: self.settings.autoreset.refuses_over(self.settings.on_done),
             refuse_unstarted: true,
             spin: true,
             ..Policy::default()

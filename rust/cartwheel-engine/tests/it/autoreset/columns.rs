@@ -145,9 +145,7 @@ impl Columns {
         })
         .collect()
     }
-}
 
-impl Columns {
     /// Carries out the commands once.
     fn round(
         &mut self,

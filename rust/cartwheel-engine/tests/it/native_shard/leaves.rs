@@ -3,6 +3,15 @@
 use super::*;
 use crate::support;
 
+cartwheel::view! {
+    /// The leaves of a `Dict`.
+    pub(super) struct Parts, PartsMut, PartsRef {
+        grid: [[u8; 3]; 2],
+        rest: cartwheel::Flat<f32>,
+        total: i64,
+    }
+}
+
 /// Shows its last action in a `Dict`.
 pub(super) struct Mirror(i64);
 
@@ -22,8 +31,8 @@ impl Env for Mirror {
             high: cartwheel::Bounds::All(9.0),
         };
         let space = Space::Dict(vec![
-            ("grid".into(), array(cartwheel_engine::space::DType::U8, &[2, 3])),
-            ("rest".into(), array(cartwheel_engine::space::DType::F32, &[1, 2])),
+            ("grid".into(), array(DType::U8, &[2, 3])),
+            ("rest".into(), array(DType::F32, &[1, 2])),
             ("total".into(), Space::discrete(9)),
         ]);
         Spaces { observation: space.clone(), action: space }
@@ -58,25 +67,15 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
     let kind = kind(&PLUGIN, "test/Mirror-v0", "{}").unwrap();
     let mut envs = Envs::new(&kind, 2, 0, settings(AutoresetMode::SameStep));
     envs.seed(0);
-    let tag = |dtype| cartwheel_engine::space::ActionTag::Array(dtype);
     let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
     let mut store = |leaf, tag, elements: &[u8]| {
         support::store_actions(&mut envs.pool, leaf, tag, elements).unwrap();
     };
-    store(0, tag(cartwheel_engine::space::DType::U8), &grid);
+    store(0, ActionTag::Array(DType::U8), &grid);
     let rest = [0.0_f32, 1.5, 0.0, 2.5].map(f32::to_ne_bytes);
-    let tag_of_rest = tag(cartwheel_engine::space::DType::F32);
-    store(1, tag_of_rest, rest.as_flattened());
-    let count = support::bytes_of(&[3, 4]);
-    store(2, cartwheel_engine::space::ActionTag::Integers, &count);
-    let step = cartwheel_engine::Call::Step;
-    envs.pool.begin(step, 0).unwrap();
-    let finished = envs.pool.finish(step, None, &mut || false).unwrap();
-    let mut stream = Vec::new();
-    if let [(_, cartwheel_engine::memory::InfosAt::Memory(bytes))] = finished.infos[..] {
-        envs.pool.load_infos(0, bytes, &mut stream);
-    }
-    let batch = support::Batch { lease: finished.lease.unwrap(), faults: vec![], infos: stream };
+    store(1, ActionTag::Array(DType::F32), rest.as_flattened());
+    store(2, ActionTag::Integers, &support::bytes_of(&[3, 4]));
+    let batch = envs.call(Call::Step, 0).unwrap();
     assert_eq!(batch.rewards(), [1.5, 2.5]);
     assert_eq!(batch.leaf(0), [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
     assert_eq!(batch.integers(2), [0, 0], "the reset observation");
