@@ -83,6 +83,19 @@ def test_rows_that_nothing_refers_to_end():
     asyncio.run(main())
 
 
+def test_errors_that_no_loop_has_taken_end_with_a_close():
+    """Their tracebacks may refer to the memory, and so keep it until a garbage collection."""
+
+    def fails():
+        raise ValueError("it cannot be made")
+
+    with cartwheel.AwaitableEnvs([fails]) as envs:
+        outcomes = envs._rows.service.outcomes
+        while not outcomes:
+            time.sleep(0.01)
+    assert not outcomes
+
+
 def test_ctrl_c_ends_the_program_and_its_rows():
     async def main():
         async with opened([Session]) as envs:

@@ -374,7 +374,7 @@ class AwaitableEnvs:
             except RuntimeError:  # the loop has closed meanwhile
                 rows.close()
         _end(rows.service)
-        if loop is not None and loop.is_closed():
+        if loop is None or loop.is_closed():
             rows.forget_loop()
 
     async def aclose(self) -> None:

@@ -411,11 +411,13 @@ class Rows:
             row.current = row.waiting = None
 
     def forget_loop(self) -> None:
-        """Drops a loop that is closed.
+        """Drops a loop that is closed, and the outcomes that it has not taken.
 
-        One that closed while the thread announced an outcome refers to this object: a cycle.
+        One that closed while the thread announced an outcome refers to this object, and so does
+        the traceback of an outcome that is an error: cycles.
         """
         self.loop = self._taking = None
+        self.service.outcomes.clear()
 
     async def closed(self) -> None:
         """Waits for the end; in a forked child, which has no part in it, not at all."""
