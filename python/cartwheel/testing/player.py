@@ -122,10 +122,10 @@ class Player:
             self.reset(None if self.over.all() else self.over.copy())
         return result
 
-    def render(self) -> tuple[Any, ...]:
-        """Draws every row."""
+    def render(self) -> Any:
+        """Draws every row, and returns the frames."""
         with _Noted(f"in `render()`, after {self.calls} calls"):
-            frames: tuple[Any, ...] = self.envs.render()
+            frames: Any = self.envs.render()
         return frames
 
     def run(self, steps: int) -> Player:
