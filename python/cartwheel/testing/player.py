@@ -123,7 +123,7 @@ class Player:
         return result
 
     def render(self) -> Any:
-        """Draws every row."""
+        """Draws every row, and returns the frames."""
         with _Noted(f"in `render()`, after {self.calls} calls"):
             return self.envs.render()
 
