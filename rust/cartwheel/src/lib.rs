@@ -210,7 +210,7 @@ pub mod __private {
     pub use cartwheel_abi as abi;
     pub use serde;
 
-    /// What [`options!`](crate::options!) imports where it is called, whatever this crate is called there.
+    /// The name that [`options!`](crate::options!) imports where it is called, whatever this crate is called there.
     pub mod names_for_serde {
         pub use serde as __cartwheel_serde;
     }
