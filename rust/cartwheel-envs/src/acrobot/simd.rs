@@ -19,11 +19,11 @@ impl Simd for Acrobot {
     }
 
     #[inline(always)]
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, Self>) {
         let p = Physics::STANDARD;
         let [theta1, theta2, w1, w2, torque] = rows.lay_out(|env, action| {
             let [theta1, theta2, w1, w2] = env.state.values;
-            let action = usize::try_from(action).expect("actions were checked");
+            let action = usize::try_from(*action).expect("actions were checked");
             [theta1, theta2, w1, w2, p.avail_torque[action]]
         });
         let ([theta1, theta2, w1, w2], is_exact) = integrate([theta1, theta2, w1, w2], torque);

@@ -15,11 +15,11 @@ impl Simd for CartPole {
     }
 
     #[inline(always)]
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, Self>) {
         let p = Physics::STANDARD;
         let [x, x_dot, theta, theta_dot, force] = rows.lay_out(|env, action| {
             let [x, x_dot, theta, theta_dot] = env.state;
-            [x, x_dot, theta, theta_dot, if action == 1 { p.force_mag } else { -p.force_mag }]
+            [x, x_dot, theta, theta_dot, if *action == 1 { p.force_mag } else { -p.force_mag }]
         });
         let (sin, cos) = sin_cos_of_small(theta);
         let temp = (force + p.polemass_length * (theta_dot * theta_dot) * sin) / p.total_mass;

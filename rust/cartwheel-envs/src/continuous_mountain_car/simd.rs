@@ -21,10 +21,10 @@ impl Simd for ContinuousMountainCar {
     }
 
     #[inline(always)]
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, Self>) {
         let p = Physics::STANDARD;
         let [position, velocity, force, goal_velocity] = rows.lay_out(|env, action| {
-            let (State::Narrow(narrow), [force]) = (env.state, *action) else {
+            let (State::Narrow(narrow), [force]) = (env.state, **action) else {
                 unreachable!("the state is usual")
             };
             let [position, velocity] = narrow.map(f64::from);

@@ -15,7 +15,7 @@ impl Simd for MountainCar {
     }
 
     #[inline(always)]
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, Self>) {
         let p = Physics::STANDARD;
         let [position, velocity, push, goal_velocity] = rows.lay_out(|env, action| {
             let [position, velocity] = env.state;

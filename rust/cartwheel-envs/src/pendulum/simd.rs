@@ -19,7 +19,7 @@ impl Simd for Pendulum {
     }
 
     #[inline(always)]
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, Self>) {
         let p = Physics::STANDARD;
         let [theta, speed, sin, action] = rows.lay_out(|env, action| {
             let [theta, speed] = env.state;

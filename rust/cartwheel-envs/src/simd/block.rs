@@ -24,28 +24,27 @@ pub(crate) trait Simd: Env {
     fn is_usual(&self) -> bool;
 
     /// Steps four rows, and keeps the results. Has to be `#[inline(always)]`.
-    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>);
+    fn step_four(rows: &mut FourRows<'_, '_, Self>);
 }
 
-/// Neighboring rows of a block that are stepped together.
-pub(crate) struct FourRows<'b, 'a, 'r, E: Env> {
-    block: &'b mut BlockOf<'a, 'r, E>,
-    /// The first of them.
-    first: usize,
+/// Neighboring rows of a block that are stepped together. Arrays, and no slices of the block: no row needs
+/// a check of its bounds.
+pub(crate) struct FourRows<'b, 'r, E: Env> {
+    envs: &'b mut [E; 4],
+    running: &'b [bool; 4],
+    transitions: &'b mut [Option<Transition>; 4],
+    actions: [ActionOf<'r, E>; 4],
     avx2: Avx2,
 }
 
-impl<E: Env> FourRows<'_, '_, '_, E> {
+impl<'r, E: Env> FourRows<'_, 'r, E> {
     /// Numbers of each environment and its action, as vectors.
     #[inline(always)]
     pub(crate) fn lay_out<const N: usize>(
         &self,
-        numbers: impl Fn(&E, ActionOf<'_, E>) -> [f64; N],
+        numbers: impl Fn(&E, &ActionOf<'r, E>) -> [f64; N],
     ) -> [Four; N] {
-        let row = |lane: usize| {
-            let row = self.first + lane;
-            numbers(&self.block.envs[row], self.block.action(row))
-        };
+        let row = |lane: usize| numbers(&self.envs[lane], &self.actions[lane]);
         let rows = [row(0), row(1), row(2), row(3)];
         std::array::from_fn(|at| self.avx2.four(rows.map(|row| row[at])))
     }
@@ -55,9 +54,8 @@ impl<E: Env> FourRows<'_, '_, '_, E> {
     #[inline(always)]
     pub(crate) fn keep(&mut self, keep: impl Fn(&mut E, usize) -> Option<Transition>) {
         for lane in 0..4 {
-            let row = self.first + lane;
-            if self.block.running[row] {
-                self.block.transitions[row] = keep(&mut self.block.envs[row], lane);
+            if self.running[lane] {
+                self.transitions[lane] = keep(&mut self.envs[lane], lane);
             }
         }
     }
@@ -89,9 +87,13 @@ impl<E: Simd> SimdKernel for Steps<'_, '_, '_, E> {
     #[inline(always)]
     fn run(self, avx2: Avx2) {
         let Self { block } = self;
-        for first in (0..block.len() / 4).map(|group| 4 * group) {
-            if block.envs[first..first + 4].iter().all(E::is_usual) {
-                E::step_four(&mut FourRows { block, first, avx2 });
+        for group in 0..block.len() / 4 {
+            let actions = [0, 1, 2, 3].map(|lane| block.action(4 * group + lane));
+            let envs = &mut block.envs.as_chunks_mut().0[group];
+            if envs.iter().all(E::is_usual) {
+                let running = &block.running.as_chunks().0[group];
+                let transitions = &mut block.transitions.as_chunks_mut().0[group];
+                E::step_four(&mut FourRows { envs, running, transitions, actions, avx2 });
             }
         }
     }

@@ -143,7 +143,12 @@ impl<E: Env> TypedRows<E> {
         if !any {
             return; // keeps the rest of a block that is continued later
         }
-        transitions.fill(None);
+        // Eight at a time: a loop over single ones is not unrolled.
+        let (eights, rest) = transitions.as_chunks_mut();
+        for eight in eights {
+            *eight = [None; 8];
+        }
+        rest.fill(None);
         let own = call.first + rows.start..call.first + rows.end;
         let envs = (&mut self.envs[own.clone()], &mut call.rngs[rows.clone()]);
         let mut block = Block::new(envs, running, transitions, (&call.actions, rows.start));

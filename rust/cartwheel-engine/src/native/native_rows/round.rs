@@ -58,10 +58,11 @@ impl NativeRows {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
-        let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
-        for at in resets.filter(|&at| self.commands[at] == RESET) {
-            place.counters.count_resets(place.rows.start + at, 1);
-        }
+        let commands = &self.commands[span.clone()];
+        // Not a loop, which would keep the whole state of the iterator from row to row.
+        restarted(commands).filter(|&at| commands[at] == RESET).for_each(|at| {
+            place.counters.count_resets(place.rows.start + span.start + at, 1);
+        });
         if self.external_resets.is_some() {
             self.note_begun(place, span);
         }
