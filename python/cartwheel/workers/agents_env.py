@@ -113,6 +113,10 @@ class AgentsEnv:
         at = next((at for at, one in enumerate(chain) if _saves_itself(one)), None)
         #: The conversions and wrappers around the object with ``get_state``; empty if none has it.
         self.wrappers = chain[: at or 0]
+        # Also where there is no such object: where a class has many instances, one that has an
+        # attribute which the others do not have gets a `__dict__`, and its attributes are slower.
+        self.get_state: Callable[[], Any] | None = None
+        self.set_state: Callable[[Any], None] | None = None
         if at is not None:
             # A function that has this object would keep it until a collection.
             env, saves = self.env, chain[at]
