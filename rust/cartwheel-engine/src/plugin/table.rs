@@ -25,7 +25,7 @@ pub struct EnvTable {
     /// The module or file that offers the plugin.
     pub(super) source: String,
     id: String,
-    /// The source of states of rows: the id, and of a plugin its name and [`era`].
+    /// The source of states of rows: the id, and of a plugin its name and [`compatible_part`].
     origin: String,
     default_options: String,
     /// The same, parsed.
@@ -297,8 +297,11 @@ unsafe fn read_env(
     let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     // States of environments that are built in, whose ids have no namespace, have the version of
     // cartwheel's format alone.
-    let origin =
-        if id.contains('/') { format!("{id} of {plugin} {}", era(version)) } else { id.clone() };
+    let origin = if id.contains('/') {
+        format!("{id} of {plugin} {}", compatible_part(version))
+    } else {
+        id.clone()
+    };
     Ok(EnvTable {
         plugin: Arc::clone(plugin),
         functions,
@@ -314,7 +317,7 @@ unsafe fn read_env(
 
 /// The part of a version that all versions share which Semantic Versioning calls compatible with it:
 /// `0.3` of `0.3.1`, `2` of `2.0.5`. A version of another form is compatible with itself alone.
-fn era(version: &str) -> &str {
+fn compatible_part(version: &str) -> &str {
     let numbers: Option<Vec<u64>> = version.split('.').map(|part| part.parse().ok()).collect();
     let first = numbers.and_then(|numbers| numbers.iter().position(|&number| number > 0));
     let end = first.and_then(|first| version.match_indices('.').nth(first));
@@ -323,19 +326,19 @@ fn era(version: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::era;
+    use super::compatible_part;
 
     #[test]
-    fn versions_that_are_compatible_have_one_era() {
+    fn versions_that_are_compatible_have_one_part_in_common() {
         for (versions, expected) in [
             (["0.3.0", "0.3.1", "0.3"], "0.3"),
             (["2.0.5", "2.1", "2"], "2"),
             (["0.0.4", "0.0.4", "0.0.4"], "0.0.4"),
         ] {
-            assert_eq!(versions.map(era), [expected; 3]);
+            assert_eq!(versions.map(compatible_part), [expected; 3]);
         }
         for version in ["0", "1.2.3-rc.1", "1.2.3+45", "spring", ""] {
-            assert_eq!(era(version), version);
+            assert_eq!(compatible_part(version), version);
         }
     }
 }
