@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.vector.pool_owner import pool_of
+from cartwheel.workers.attributes import own_attribute
 from cartwheel.wrappers.batch import chain
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class FrameSource:
         self._draws_rows = "env_index" in inspect.signature(bare.render).parameters
         self._shape: tuple[int, ...] | None = None
         if mode == AutoresetMode.SAME_STEP:  # a request replaces those of recorders inside
-            inside = (getattr(vars(one).get("_videos"), "rows", ()) for one in chain(envs))
+            inside = (getattr(own_attribute(one, "_videos"), "rows", ()) for one in chain(envs))
             bare.draw_final_frames(sorted(set(rows).union(*inside)))
 
     def draw(self, rows: list[int]) -> dict[int, NDArray[np.uint8]]:
