@@ -367,13 +367,19 @@ class AgentsBase(ClosesAfterWith):
         self._batches.masks.clear(as_reset_rows(options, self.num_envs))
         return self._batches.reset(shown, infos, self._rows_over())
 
-    def _forget_dropped(self, *, ignores: bool = False) -> None:
-        """Forgets masks of rows of which results were dropped: a step timed out, or raised."""
+    def _dropped(self) -> Any:
+        """Returns the rows of which results were dropped since the last look; ``None``: of none."""
         dropped = self._pool.unwrapped._pool.dropped(self._drops_read, _ANY_LEVEL)
-        if dropped is not None:
-            self._drops_read, rows, _, _ = dropped
-            if not ignores:
-                self._batches.masks.clear(rows)
+        if dropped is None:
+            return None
+        self._drops_read, rows, _, _ = dropped
+        return rows
+
+    def _forget_dropped(self) -> None:
+        """Forgets masks of rows of which results were dropped: a step timed out, or raised."""
+        rows = self._dropped()
+        if rows is not None:
+            self._batches.masks.clear(rows)
 
     @contextlib.contextmanager
     def _masks_if_refused(self) -> Iterator[None]:
@@ -383,7 +389,7 @@ class AgentsBase(ClosesAfterWith):
             yield
         except Exception as error:
             if is_raised_by_env(error):
-                self._forget_dropped(ignores=True)
+                self._dropped()  # which keep their masks
             raise
 
     def _rows_over(self) -> NDArray[np.bool_]:

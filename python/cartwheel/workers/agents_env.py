@@ -113,8 +113,8 @@ class AgentsEnv:
         at = next((at for at, one in enumerate(chain) if _saves_itself(one)), None)
         #: The conversions and wrappers around the object with ``get_state``; empty if none has it.
         self.wrappers = chain[: at or 0]
-        # Also where there is no such object: where a class has many instances, one that has an
-        # attribute which the others do not have gets a `__dict__`, and its attributes are slower.
+        # Set in every row: once a class has many instances, Python makes a `__dict__` for one with
+        # an attribute that the others lack, and reads its attributes more slowly.
         self.get_state: Callable[[], Any] | None = None
         self.set_state: Callable[[Any], None] | None = None
         if at is not None:
@@ -161,7 +161,7 @@ class AgentsEnv:
         before = names if all_act else list(before)  # which the environment may change
         if self._stacks_all_actions:
             # The space has an action for each agent; a check would take longer than the rest.
-            actions = dict(zip(names, action["0"]))  # noqa: B905 - the keyword takes as long
+            actions = dict(zip(names, action["0"]))  # noqa: B905 - `strict` costs 0.2 us
         else:
             actions = self._actions(action)
         if self._settings.action_repeat > 1:
