@@ -2,9 +2,9 @@
 
 ::
 
-    state := magic 8 bytes, version u32 (little-endian), whether the row can be loaded 1 byte,
+    state := magic 8 bytes, version u32 (little-endian), why the row cannot be loaded 1 byte,
              BLAKE2b digest of the body 16 bytes, body
-    body  := pickled dictionary, see `saved`; nothing of a row that cannot
+    body  := pickled dictionary, see `saved`; nothing of a row that cannot be loaded
 
 The caller checks everything except the body, which only a worker can unpickle: its classes may not
 exist in the caller's process.
@@ -28,7 +28,7 @@ from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sIB16s")
-#: Why a row has no state that can be loaded, by the byte of its head; 0: it has one.
+#: Why a row has no state that can be loaded, by the byte of its head, which is 0 if it has one.
 WHY_NOT_SAVED = {
     1: "it failed in an earlier call. Reset it first.",
     2: "it lost its environment when its worker was restarted. Step or reset it first.",
