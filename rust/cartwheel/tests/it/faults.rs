@@ -144,9 +144,11 @@ impl<const BLOCK: usize> Env for Trial<BLOCK> {
         let number = counts.made.fetch_add(1, Ordering::Relaxed);
         let options = options.clone();
         let made = Self { options, number, steps: 0 };
-        made.go_wrong(Place::New).map_err(Error::bad_options)?;
-        if number > 1 {
-            made.go_wrong(Place::SecondNew).map_err(Error::bad_options)?;
+        let place = if number > 1 { Place::SecondNew } else { Place::New };
+        if let Err(failure) = made.go_wrong(place) {
+            // Before the error is made: Rust leaks a result if a destructor panics as it is returned.
+            drop(made);
+            return Err(Error::bad_options(failure));
         }
         Ok(made)
     }
