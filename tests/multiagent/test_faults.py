@@ -148,6 +148,47 @@ def test_frozen_rows_repeat_what_they_show_and_do_not_act():
         assert values(infos["acted"]) == [[False, False]] * 3
 
 
+@pytest.mark.parametrize("dies", [False, True], ids=["raises", "dies"])
+def test_a_frozen_row_repeats_the_flags_of_its_failure(dies):
+    # Walker 0 has ended by step 2. Its environment shows this again, a new environment does not.
+    env_fn = Walkers if dies else partial(Walkers, fails_at=3)
+    executor = {"executor": "process", "on_worker_death": "restart"} if dies else {}
+    with make(
+        [env_fn], autoreset_mode="disabled", on_done="freeze", on_error="restart", **executor
+    ) as envs:
+        envs.reset(seed=[0])
+        for _ in range(2):
+            envs.step(actions_of(envs, 1.0))
+        if dies:
+            os.kill(envs.processes[0].pid, signal.SIGKILL)
+            envs.processes[0].join(20)
+        failed = envs.step(actions_of(envs, 1.0))
+        assert values(failed[2]) == [[False]] * 3
+        assert values(failed[3]) == [[False], [True], [True]]
+        for _ in range(2):
+            again = envs.step(actions_of(envs, 1.0))
+            assert values(again[2]) == values(failed[2])
+            assert values(again[3]) == values(failed[3])
+        envs.reset(options={"reset_mask": np.array([True])})
+        _, _, terminations, truncations, _ = envs.step(actions_of(envs, 1.0))
+        assert values(terminations) == values(truncations) == [[False]] * 3
+
+
+def test_a_frozen_row_that_was_loaded_after_a_failure_shows_the_flags_of_its_state():
+    frozen = {"autoreset_mode": "disabled", "on_done": "freeze", "states": "pickle"}
+    with make([Walkers], **frozen) as envs:
+        envs.reset(seed=[0])
+        for _ in range(4):
+            last = envs.step(actions_of(envs, 1.0))
+        saved = envs.state_dict()
+    assert values(last[2]) == [[False], [False], [True]]
+    with make([lambda: Walkers(fails_at=1)], on_error="restart", **frozen) as envs:
+        envs.reset()
+        envs.step(actions_of(envs))
+        envs.load_state_dict(saved)
+        assert values(envs.step(actions_of(envs))[2]) == values(last[2])
+
+
 def test_frozen_rows_in_flight_stay_frozen_whatever_is_asked_meanwhile():
     with make([Walkers] * 2, autoreset_mode="disabled", on_done="freeze", batch_size=1) as envs:
         envs.send_reset(seed=[0, 2])

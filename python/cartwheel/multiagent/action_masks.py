@@ -60,8 +60,8 @@ class AgentMasks:
             for length in self._lengths
         ]
 
-    def clear(self, rows: Any = ...) -> None:
-        """These rows, by default all, begin anew, or what they showed last was not seen."""
+    def clear(self, rows: Any) -> None:
+        """These rows begin anew, or what they showed last was not seen."""
         for known in self._known if self.is_shown else []:
             if known is not None:
                 known[rows] = True

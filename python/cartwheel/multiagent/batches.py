@@ -119,6 +119,15 @@ class AgentBatches:
         #: The key of the only group, which has all agents in their order.
         self._only = self.groups[0].key if len(self.groups) == 1 else None
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
+        #: The flags ``(2, agents)`` of rows that failed: where they are frozen, their environments
+        #: show others, those of the step before or of another environment.
+        self._flags_of_failed: dict[int, NDArray[np.bool_]] = {}
+
+    def forget_shown(self, rows: Sequence[int]) -> None:
+        """Forgets masks and flags that rows have shown, because they continue from states."""
+        self.masks.clear(rows)
+        for row in rows:
+            self._flags_of_failed.pop(row, None)
 
     def reset(
         self, batch: dict[str, Any], infos: dict[str, Any], over: NDArray[np.bool_]
@@ -192,6 +201,8 @@ class AgentBatches:
             if not self._is_same_step:
                 left = left & ~over
         if frozen is not None:
+            if failed is not None or self._flags_of_failed:
+                self._repeat_flags(flags[:2], rows, frozen & over, failed)
             acted[:, frozen] = False
             over[frozen] = False
         own_rewards = self.rewards_of(last, rewards).T.copy()
@@ -221,6 +232,30 @@ class AgentBatches:
         final_infos = self._split(last_infos)
         final_present &= acted | truncated  # a failed row repeats those of agents that had ended
         return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
+
+    def _repeat_flags(
+        self,
+        flags: NDArray[np.bool_],
+        rows: Any,
+        again: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+    ) -> None:
+        """Lets failed rows repeat flags while they are frozen.
+
+        Args:
+            flags: Those of the step, ``(2, agents, n)``.
+            rows: The rows of the batch.
+            again: Which of them are frozen.
+            failed: Which of them fail now.
+        """
+        kept = self._flags_of_failed
+        for at, row in enumerate(np.arange(self.lives.shape[1])[rows].tolist()):
+            if not again[at]:
+                kept.pop(row, None)
+            if failed is not None and failed[at]:
+                kept[row] = flags[:, :, at].copy()
+            elif row in kept:
+                flags[:, :, at] = kept[row]
 
     def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
         """Splits infos into those of the row and those of agents."""
