@@ -41,7 +41,18 @@ class AgentsPool(VectorEnv[Any, Any]):
     """
 
     layout: Layout
-    mask_key: str | None = None
+
+    def __init__(
+        self,
+        env_fns: Sequence[Any],
+        settings: AgentsSettings,
+        keywords: dict[str, Any],
+        action_mask: str | None,
+    ) -> None:
+        """Starts the workers; ``keywords`` are those of a :class:`~cartwheel.VectorEnv`."""
+        self.mask_key = action_mask
+        makes = [MakesAgentsEnv(env_fn, settings) for env_fn in env_fns]
+        super().__init__(makes, action_mask=None, **keywords)
 
     @property
     def absent(self) -> float:
@@ -57,6 +68,7 @@ class AgentsPool(VectorEnv[Any, Any]):
             _check_row(row, layout, first)
         if any(layout.agents != first.agents for layout in layouts):
             raise OtherOrderError(first)
+        check_mask_key(self.mask_key, first)
         spaces = [*first.observation_spaces]
         if first.state_space is not None:
             spaces.append(first.state_space)
@@ -89,23 +101,11 @@ def open_pool(
     action_mask: str | None,
 ) -> AgentsPool:
     """Starts the workers; once more if rows list their agents in another order than row 0."""
-
-    def start(settings: AgentsSettings) -> AgentsPool:
-        makes = [MakesAgentsEnv(env_fn, settings) for env_fn in env_fns]
-        pool = AgentsPool(makes, action_mask=None, **keywords)
-        try:
-            check_mask_key(action_mask, pool.layout)
-            pool.mask_key = action_mask
-        except ValueError:
-            pool.close(terminate=True)
-            raise
-        return pool
-
     try:
-        return start(settings)
+        return AgentsPool(env_fns, settings, keywords, action_mask)
     except OtherOrderError as error:
-        agents = error.args[0].agents
-    return start(dataclasses.replace(settings, agents=agents))
+        settings = dataclasses.replace(settings, agents=error.args[0].agents)
+    return AgentsPool(env_fns, settings, keywords, action_mask)
 
 
 def _num_bytes(space: Space[Any]) -> int:
