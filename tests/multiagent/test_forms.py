@@ -325,6 +325,21 @@ def test_rows_share_what_their_environment_returns_to_a_call():
         assert states[3]["late"] == 1
 
 
+def test_rows_set_an_attribute_of_their_environment():
+    with make([Stated] * 2) as envs:
+        rows = envs.as_rows()
+        rows.set_attr("late", np.array([1, 2]))
+        assert [value.tolist() for value in envs.get_attr("late")] == [[1, 2]] * 2
+        rows.set_attr("late", rows.get_attr("late"))
+        rows.set_attr("late", [4] * 3 + [5] * 3)
+        assert envs.get_attr("late") == (4, 5)
+        with pytest.raises(ValueError, match="all 3 rows of environment 1, got 5 and 6"):
+            rows.set_attr("late", [9] * 3 + [5, 5, 6])
+        with pytest.raises(ValueError, match="Got `2` values for 6"):
+            rows.set_attr("late", [4, 5])
+        assert envs.get_attr("late") == (4, 5)
+
+
 def test_rows_of_environments_are_reset_together():
     with make([Walkers] * 2, autoreset_mode="disabled") as envs:
         rows = envs.as_rows()

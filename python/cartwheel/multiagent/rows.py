@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_rows
+from cartwheel._internal.arguments import as_rows, as_values
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.versions import keep_open
 from cartwheel.multiagent.groups import common_space
@@ -18,6 +18,8 @@ from cartwheel.vector.infos import FAILURES
 from cartwheel.vector.state_dict import check_equal, check_header, new_state
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from cartwheel._internal.literals import FinalNames
@@ -385,7 +387,30 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Reads an attribute of each environment; all its rows get the value."""
         return self._each(self.envs.get_attr(name))
 
-    def _each(self, by_env: tuple[Any, ...]) -> tuple[Any, ...]:
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each environment, once for all of its rows.
+
+        Args:
+            name: The attribute, as for :meth:`cartwheel.VectorEnv.set_attr`.
+            values: A list or tuple with one value for each row, equal in all rows of an
+                environment, as :meth:`get_attr` returns them; any other value is set on each
+                environment.
+
+        Raises:
+            ValueError: The number of values is wrong, or rows of an environment have several.
+            Exception: As :meth:`cartwheel.VectorEnv.set_attr`.
+        """
+        by_row = as_values(name, values, self.num_envs, None)
+        firsts = by_row[:: self.num_agents]
+        for row, (value, first) in enumerate(zip(by_row, self._each(firsts), strict=True)):
+            if value is not first and not np.array_equal(value, first):
+                raise ValueError(
+                    f"`values` of `{name}` must be the same for all {self.num_agents} rows of "
+                    f"environment {row // self.num_agents}, got {first!r} and {value!r}."
+                )
+        self.envs.set_attr(name, firsts)
+
+    def _each(self, by_env: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(value for value in by_env for _ in range(self.num_agents))
 
     def close_extras(self, **kwargs: Any) -> None:
