@@ -373,17 +373,40 @@ def test_repr_names_the_class_the_number_the_mode_and_the_executor(build):
 
 
 class Introspective(TranscriptEnv):
+    def __init__(self, config=None):
+        super().__init__(3)
+        self.config = config
+
     def was_asked(self):
-        return was_asked_for_its_dict(self)
+        return was_asked_for_its_dict(self) or was_asked_for_its_dict(self.config)
+
+    def get_state(self):
+        return self.t
+
+    def set_state(self, state):
+        self.t = state
+
+
+class Configuration:
+    def __init__(self):
+        self.values = [1, "two", {"three": np.zeros(3)}]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="each object has a dictionary")
 def test_environments_read_their_own_attributes_as_fast_as_alone(build_everywhere):
     """An object that is asked for its ``__dict__`` takes up to three times as long afterwards."""
-    envs = build_everywhere([partial(Introspective, 3)] * 2)
+    # Others than forked workers unpickle the configurations, which asks them.
+    envs = build_everywhere(
+        [
+            lambda config=config: Introspective(config)
+            for config in (Configuration(), Configuration())
+        ],
+        context="fork",
+    )
     envs.reset(seed=1)
     for _ in range(8):
         envs.step([1, 2])
     envs.set_attr("length", [4, 5])
     assert envs.get_attr("length") == (4, 5)
+    envs.load_state_dict(envs.state_dict())
     assert envs.call("was_asked") == (False, False)

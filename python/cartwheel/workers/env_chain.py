@@ -30,6 +30,7 @@ from gymnasium.wrappers import (
 
 from cartwheel._internal.arguments import mismatched_signature
 from cartwheel.workers.agents_env import AgentsEnv
+from cartwheel.workers.attributes import own_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,8 @@ _MADE_AGAIN = (
     *("env", "_saved_kwargs", "_cached_spec", "_metadata"),
     *("_action_space", "_observation_space", "action_space", "observation_space"),
 )
+#: The attributes of a member that are not saved, and to which other members may refer.
+_SHARED = ("spec", "observation_space", "action_space", "_observation_space", "_action_space")
 #: Values of attributes that constructors make again.
 _CODE = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType),
@@ -158,9 +161,9 @@ class Chain:
         if isinstance(wrapper, RecordEpisodeStatistics):
             values[_STARTED] = time.perf_counter() - values[_STARTED]
         try:
-            return self._pickled(values)
+            return self._pickled(values, wrapper)
         except Exception as error:
-            name = next((name for name in values if not self._can_be_pickled(values[name])), "?")
+            name = self._not_pickled(values, wrapper)
             raise ValueError(
                 f"the environment of row {row}, {self.kind}, cannot be saved: `{name}` of the "
                 f"wrapper {type(wrapper).__name__} around it cannot be pickled ({error}). Put a "
@@ -204,10 +207,9 @@ class Chain:
                 f"`states='pickle'`: {reason}. Give it `get_state()` and `set_state(state)`."
             )
         try:
-            return self._pickled(_state_of(core))
+            return self._pickled(_state_of(core), core)
         except Exception as error:
-            own = vars(core)
-            name = next((name for name in own if not self._can_be_pickled(own[name])), "?")
+            name = self._not_pickled(vars(core), core)
             raise ValueError(
                 f"the environment of row {row}, {self.kind}, cannot be saved with "
                 f"`states='pickle'`: its `{name}` cannot be pickled ({error}). Give it "
@@ -225,28 +227,35 @@ class Chain:
 
     # Pickles with references
 
-    def _references(self) -> dict[int, tuple[str, Any]]:
-        """Returns for the identity of each object that is not saved where it is found again."""
+    def _references(self, owner: Any) -> dict[int, tuple[str, Any]]:
+        """Returns for the identity of each object that is not saved where it is found again.
+
+        Members other than the ``owner`` of the saved attributes are not asked for their
+        ``__dict__``, see :func:`own_attribute`.
+        """
         found: dict[int, tuple[str, Any]] = {}
         for at, member in enumerate(self._members):
-            for name, value in vars(member).items() if hasattr(member, "__dict__") else ():
+            for name in getattr(owner, "__dict__", ()) if member is owner else _SHARED:
+                value = own_attribute(member, name)
                 if isinstance(value, Space) or (name == "spec" and value is not None):
                     found[id(value)] = "attribute", (at, name)
         return found | {id(member): ("member", at) for at, member in enumerate(self._members)}
 
-    def _pickled(self, content: Any) -> bytes:
-        references = self._references()
+    def _pickled(self, content: Any, owner: Any) -> bytes:
+        references = self._references(owner)
         try:
             return _dumps(_Pickler, content, references)
         except Exception:
             return _dumps(_CloudPickler, content, references)
 
-    def _can_be_pickled(self, content: Any) -> bool:
-        try:
-            self._pickled(content)
-        except Exception:
-            return False
-        return True
+    def _not_pickled(self, values: dict[str, Any], owner: Any) -> str:
+        """Returns the name of the first value that cannot be pickled."""
+        for name, value in values.items():
+            try:
+                self._pickled(value, owner)
+            except Exception:  # noqa: PERF203 - the one that raises is asked for
+                return name
+        return "?"
 
     def _unpickled(self, saved: bytes) -> Any:
         return _Unpickler(io.BytesIO(saved), self._members).load()
@@ -341,7 +350,7 @@ def _set_state(env: Any, state: Any) -> None:
 
 def _has(env: Any, name: str) -> bool:
     """Whether an object has a method of its own, which it does not take from what it wraps."""
-    return name in vars(env) or hasattr(type(env), name) if hasattr(env, "__dict__") else False
+    return hasattr(type(env), name) or own_attribute(env, name) is not None
 
 
 def _name(env: Any) -> str:

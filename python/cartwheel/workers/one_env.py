@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import itertools
 import types
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import gymnasium as gym
 from cartwheel.workers.agents_env import AgentsEnv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cartwheel._internal.arguments import EnvFn
 
@@ -97,10 +98,20 @@ def held(env_fn: EnvFn) -> list[Any]:
     arguments of a ``functools.partial``; or in collections, functions and attributes there. User
     code is not called.
     """
+    # An object that was asked for its `__dict__` reads its attributes more slowly, see
+    # `own_attribute`. Its referents come in another order in another process, so they only tell
+    # whether there is an environment. Among them are classes and dictionaries of attributes.
+    if not _found(env_fn, gc.get_referents, 3 * _MAX_OBJECTS):
+        return []
+    return _found(env_fn, _attributes, _MAX_OBJECTS)
+
+
+def _found(env_fn: EnvFn, parts: Callable[[Any], Iterable[Any]], most: int) -> list[Any]:
+    """Returns the environments among at most so many objects; ``parts`` are those of an object."""
     found: list[Any] = []
     seen: dict[int, Any] = {}  # the objects are kept, so that no other one gets the same id
     ahead = collections.deque([env_fn])
-    while ahead and len(seen) < _MAX_OBJECTS:
+    while ahead and len(seen) < most:
         one = ahead.popleft()
         if id(one) in seen:
             continue
@@ -110,7 +121,7 @@ def held(env_fn: EnvFn) -> list[Any]:
             if all(inner is not other for other in found):
                 found.append(inner)
         else:
-            ahead.extend(itertools.islice(_parts(one), _MAX_OBJECTS))
+            ahead.extend(itertools.islice(_parts(one, parts), _MAX_OBJECTS))
     return found
 
 
@@ -118,7 +129,7 @@ def _is_env(kind: type[Any]) -> bool:
     return issubclass(kind, gym.Env) or (hasattr(kind, "reset") and hasattr(kind, "step"))
 
 
-def _parts(one: Any) -> Iterable[Any]:
+def _parts(one: Any, of_object: Callable[[Any], Iterable[Any]]) -> Iterable[Any]:
     """Returns the objects to which an object refers."""
     if isinstance(one, types.FunctionType):
         return () if _is_gymnasiums(one) else _parts_of_function(one)
@@ -135,15 +146,15 @@ def _parts(one: Any) -> Iterable[Any]:
             elements: Iterable[Any] = kind.__iter__(one)
             return elements
     is_opaque = isinstance(one, type | types.ModuleType) or not hasattr(type(one), "__dict__")
-    own = None if is_opaque else _dictionary(one)
-    return dict.values(own) if isinstance(own, dict) else ()
+    return () if is_opaque else of_object(one)
 
 
-def _dictionary(one: Any) -> Any:
+def _attributes(one: Any) -> Iterable[Any]:
     try:
-        return object.__getattribute__(one, "__dict__")
+        own = object.__getattribute__(one, "__dict__")
     except AttributeError:
-        return None
+        return ()
+    return dict.values(own) if isinstance(own, dict) else ()
 
 
 def _parts_of_function(function: types.FunctionType) -> Iterable[Any]:
