@@ -12,6 +12,7 @@ load("ale_py", "ale", "cartwheel.ale")
 
 # ruff: noqa: E402 - they import what was loaded
 
+import inspect
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from cartwheel._cartwheel import usable_cpus
 from cartwheel._internal.arguments import (
     as_autoreset_mode,
+    as_bool,
     as_fraction,
     as_integer,
     as_num_envs,
@@ -105,7 +107,8 @@ class AleVectorEnv(AtariVectorEnv):
         **keywords: Other keywords of ``AtariVectorEnv``, with its defaults.
 
     Raises:
-        TypeError: The keyword does not exist; the message suggests one, or lists all.
+        TypeError: The keyword does not exist, and the message suggests one, or lists all; or a flag
+            is not a ``bool``.
         ValueError: There is no such game, a number is out of range, or arguments exclude each
             other.
     """
@@ -131,6 +134,7 @@ class AleVectorEnv(AtariVectorEnv):
         mode = as_autoreset_mode(autoreset_mode)
         check_finals(final_obs, "gymnasium", mode)
         check_keywords(keywords)
+        as_bool("life_loss_info", life_loss_info)
         _check_game(game)
         batch_size = as_integer("batch_size", batch_size, 0, num_envs) or num_envs
         _check_mode(mode, batch_size, num_envs, life_loss_info=life_loss_info)
@@ -441,15 +445,19 @@ def check_keywords(keywords: dict[str, Any]) -> None:
     """Raises if ale-py has no such keyword, or would not notice that a value makes no sense.
 
     Raises:
-        TypeError: The keyword does not exist; the message suggests one, or lists all.
+        TypeError: The keyword does not exist, and the message suggests one, or lists all; or a flag
+            is not a ``bool``.
         ValueError: A number is out of range.
     """
     known = keywords_of(AtariVectorEnv) | _OWN
+    parameters = inspect.signature(AtariVectorEnv).parameters
     for name, value in keywords.items():
         if name not in known:
             raise TypeError(f"`{name}` is not a keyword of AleVectorEnv{_hint(name, value, known)}")
         if name in _LEAST:
             as_integer(name, value, _LEAST[name])
+        if name in parameters and isinstance(parameters[name].default, bool):
+            as_bool(name, value)
     as_fraction("repeat_action_probability", keywords.get("repeat_action_probability", 0))
 
 

@@ -73,6 +73,8 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         TrajectoryDataset(tmp_path / "none.h5")
     with pytest.raises(ValueError, match="`load_count`"):
         TrajectoryDataset(tmp_path / "none.h5", load_count=-2)
+    with pytest.raises(TypeError, match="`success_only` must be True or False, got 'no'"):
+        TrajectoryDataset(tmp_path / "none.h5", success_only="no")
     with pytest.raises(TypeError, match="`path` must be the path of a recording, got None"):
         TrajectoryDataset(None)
     with pytest.raises(ValueError, match=r"file is not an HDF5 file: give the `\.h5` file"):

@@ -3,6 +3,7 @@
 import copy
 import re
 from collections import deque
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -405,4 +406,24 @@ def test_skipping_frames_needs_rows_that_can_be_stepped_apart():
     for call in (lambda: envs.send(np.zeros(3, int)), envs.recv, envs.send_reset):
         with pytest.raises(TypeError, match="needs frame_skip=1, got frame_skip=4"):
             call()
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("wrap", "flag"),
+    [
+        (partial(ResizeObservation, shape=(7, 9)), "channel_first"),
+        (GrayscaleObservation, "keep_dim"),
+        (GrayscaleObservation, "channel_first"),
+        (AtariPreprocessing, "max_pool"),
+        (AtariPreprocessing, "grayscale_obs"),
+        (AtariPreprocessing, "grayscale_newaxis"),
+        (AtariPreprocessing, "scale_obs"),
+        (AtariPreprocessing, "channel_first"),
+    ],
+)
+def test_a_flag_that_is_not_a_bool_is_refused(wrap, flag):
+    envs = build("inline", ScreenEnv, N)
+    with pytest.raises(TypeError, match=f"`{flag}` must be True or False, got 'no'"):
+        wrap(envs, **{flag: "no"})
     envs.close()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gymnasium.spaces import Dict, Tuple
 
+from cartwheel._internal.arguments import as_bool
+
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -38,8 +40,9 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
             Then the policy itself must be callable: ``predict`` expects states there.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is neither, or ``recurrent`` is not a ``bool``.
     """
+    recurrent = as_bool("recurrent", recurrent)
     predict: Any = None if isinstance(policy, type) else getattr(policy, "predict", None)
     if recurrent and not callable(policy):
         raise TypeError(

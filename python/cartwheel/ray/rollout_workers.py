@@ -12,6 +12,7 @@ import ray
 from gymnasium.error import ClosedEnvironmentError
 
 from cartwheel._internal.arguments import (
+    as_bool,
     as_integer,
     as_timeout,
     check_dictionary,
@@ -132,8 +133,8 @@ class RolloutWorkers(ClosesAfterWith):
     Raises:
         TypeError: ``make_env``, ``policy`` or ``weights`` is not a function without arguments,
             ``make_env`` did not return a vector environment, ``weights`` are given and the policy
-            has no ``set_weights``, ``actor_options`` is not a dictionary, or ``start_timeout`` is
-            not a number.
+            has no ``set_weights``, ``actor_options`` is not a dictionary, ``recurrent`` is not a
+            ``bool``, or ``start_timeout`` is not a number.
         ValueError: A number is out of range, an option of actors cannot be set, or the environments
             of workers differ.
         TimeoutError: Actors have not started in time, mostly because the cluster has too few
@@ -179,7 +180,7 @@ class RolloutWorkers(ClosesAfterWith):
             "num_steps": num_steps,
             "until": until,
             "num_episodes": num_episodes,
-            "recurrent": recurrent,
+            "recurrent": as_bool("recurrent", recurrent),
             "options": options,
         }
         plan = Plan(make_env, policy, self.num_workers, seed, collector)

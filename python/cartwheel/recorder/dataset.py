@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.progress import Progress
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import NAMES
@@ -64,7 +64,7 @@ class TrajectoryDataset:
 
     Raises:
         FileNotFoundError: The file does not exist.
-        TypeError: ``path`` is not a path.
+        TypeError: ``path`` is not a path, or ``success_only`` is not a ``bool``.
         ValueError: The file has no trajectories; ``success_only``, but an episode has no report
             of success; or ``load_count`` is wrong.
         ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``; or a ``device`` is
@@ -82,6 +82,7 @@ class TrajectoryDataset:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
         count = as_integer("load_count", load_count, -1)
+        success_only = as_bool("success_only", success_only)
         self.path = _file(FilePath(path))
         is_minari = self.path.suffix == ".hdf5"
         #: The names of groups of episodes, without their number.

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import iterate
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.vector.vector_multi_agent_env import VectorMultiAgentEnv
 
-from cartwheel._internal.arguments import as_env_fns
+from cartwheel._internal.arguments import as_bool, as_env_fns
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.rllib.agents_env import REST, in_order, make_agents_env
@@ -89,14 +89,14 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
                 and step each environment once.
 
         Raises:
-            TypeError: A function makes something else.
+            TypeError: A function makes something else, or ``check`` is not a ``bool``.
             ValueError: An environment does not name its possible agents, or they are others than
                 those of row 0; RLlib's checks fail; or an argument is wrong.
             Exception: As for :class:`~cartwheel.VectorEnv`.
         """
         super().__init__()
         make_each = [
-            functools.partial(make_agents_env, env_fn, check=check)
+            functools.partial(make_agents_env, env_fn, check=as_bool("check", check))
             for env_fn in as_env_fns(env_fns)
         ]
         self._envs: VectorEnv[Any, Any] = VectorEnv(

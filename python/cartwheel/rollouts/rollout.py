@@ -13,7 +13,7 @@ import numpy as np
 
 from cartwheel._device.sending import array_of, device_of, tensor_on
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.literals import Part, check_choice
 from cartwheel._internal.suggestions import names_methods
 from cartwheel.rollouts.buffers import Carry
@@ -218,8 +218,11 @@ class Rollout(Estimators):
 
         Returns:
             Copies, or views of this rollout if no row is left out.
+
+        Raises:
+            TypeError: ``valid_only`` is not a ``bool``.
         """
-        return Rows.from_rollout(self, valid_only=valid_only)
+        return Rows.from_rollout(self, valid_only=as_bool("valid_only", valid_only))
 
     def minibatches(
         self,
@@ -246,8 +249,11 @@ class Rollout(Estimators):
 
         Raises:
             ValueError: A number is below 1, ``by`` is unknown, or ``length`` does not fit ``by``.
+            TypeError: ``shuffle`` or ``drop_last`` is not a ``bool``.
         """
         check_choice("by", by, Part)
+        as_bool("shuffle", shuffle)
+        as_bool("drop_last", drop_last)
         size = as_integer("batch_size", batch_size, 1)
         if (by == "sequence") != (length is not None):
             lacks_length = length is None
@@ -286,8 +292,11 @@ class Rollout(Estimators):
 
         Args:
             complete_only: Only episodes that end in this rollout; they may begin in an earlier one.
+
+        Raises:
+            TypeError: ``complete_only`` is not a ``bool``.
         """
-        return Episodes.from_rollout(self, complete_only=complete_only)
+        return Episodes.from_rollout(self, complete_only=as_bool("complete_only", complete_only))
 
     def windows(
         self, length: int, stride: int | None = None, *, stop_at_done: bool = True
@@ -302,12 +311,12 @@ class Rollout(Estimators):
 
         Raises:
             ValueError: A number is below 1.
+            TypeError: ``stop_at_done`` is not a ``bool``.
         """
         length = as_integer("length", length, 1, limit=1 << 32)
         stride = length if stride is None else as_integer("stride", stride, 1, limit=1 << 32)
-        return Places.from_rollout(self, length, stride, stop_at_done=stop_at_done).windows(
-            self, length
-        )
+        is_cut = as_bool("stop_at_done", stop_at_done)
+        return Places.from_rollout(self, length, stride, stop_at_done=is_cut).windows(self, length)
 
     def tail(self, n: int) -> Rollout:
         """Returns the last ``n`` steps as a rollout of views.

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._internal.arguments import as_bool
 from cartwheel._internal.suggestions import shown
 from cartwheel.vector.action_masks import check_kept_masks
 from cartwheel.vector.pool_owner import ActType, ObsType
@@ -132,9 +133,11 @@ class SavedRows(Resets[ObsType, ActType]):
         Raises:
             ValueError: An environment cannot be saved; the error names the row, the reason and the
                 remedy.
+            TypeError: ``envs`` is not a ``bool``.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
             Exception: The environment of the lowest failing row raised it.
         """
+        envs = as_bool("envs", envs)
         self._pool.check("state_dict", idle=True)
         return new_state("vector_env", **described(self), wrappers=[], envs=self._rows(envs=envs))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
@@ -397,8 +397,8 @@ class AtariPreprocessing(VectorWrapper):
         channel_first: Channels are the first axis of an image.
 
     Raises:
-        TypeError: The observation space is not a ``Box``; or ``frame_skip`` is above 1, and rows
-            cannot be stepped apart.
+        TypeError: The observation space is not a ``Box``; a flag is not a ``bool``; or
+            ``frame_skip`` is above 1, and rows cannot be stepped apart.
         ValueError: Observations are not such images, a number is out of range, images have no
             channels to put first; or ``frame_skip`` is above 1, and batches are smaller than
             ``num_envs``.
@@ -428,6 +428,10 @@ class AtariPreprocessing(VectorWrapper):
         else:
             side = as_integer("screen_size", screen_size, 1, 65536)
             size = side, side
+        max_pool, scale_obs = as_bool("max_pool", max_pool), as_bool("scale_obs", scale_obs)
+        grayscale_obs = as_bool("grayscale_obs", grayscale_obs)
+        grayscale_newaxis = as_bool("grayscale_newaxis", grayscale_newaxis)
+        channel_first = as_bool("channel_first", channel_first)
         bare = VectorWrapper(env)  # refuses environments that no wrapper takes
         check_rewards_are_numbers(env, "AtariPreprocessing")
         images = Images(

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import ImagePlan
-from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ class ResizeObservation(ObservationWrapper):
             ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
-        TypeError: The observation space is not a ``Box``, or ``shape`` is not a tuple.
+        TypeError: The observation space is not a ``Box``, ``shape`` is not a tuple, or
+            ``channel_first`` is not a ``bool``.
         ValueError: ``keys`` do not fit the space. They are not such images, ``shape`` is not two
             sides of at least 1, or ``channel_first`` for images without channels.
     """
@@ -164,6 +165,7 @@ class ResizeObservation(ObservationWrapper):
     ) -> None:
         super().__init__(env)
         size = self.shape = as_size("shape", shape)
+        channel_first = as_bool("channel_first", channel_first)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
             images = Images("ResizeObservation", space, size=size, channel_first=channel_first)
@@ -191,7 +193,7 @@ class GrayscaleObservation(ObservationWrapper):
             ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
-        TypeError: The observation space is not a ``Box``.
+        TypeError: The observation space is not a ``Box``, or a flag is not a ``bool``.
         ValueError: ``keys`` do not fit the space. They are not such images, or ``channel_first``
             without ``keep_dim``.
     """
@@ -205,7 +207,8 @@ class GrayscaleObservation(ObservationWrapper):
         keys: Sequence[str] | None = None,
     ) -> None:
         super().__init__(env)
-        self.keep_dim = keep_dim
+        keep_dim = self.keep_dim = as_bool("keep_dim", keep_dim)
+        channel_first = as_bool("channel_first", channel_first)
 
         def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
             images = Images(
