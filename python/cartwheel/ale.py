@@ -149,7 +149,7 @@ class AleVectorEnv(AtariVectorEnv):
             life_loss_info=life_loss_info,
             **keywords,
         )
-        self.autoreset_mode: AutoresetMode = mode
+        self._mode = mode
         self.metadata["autoreset_mode"] = mode
         self.final_obs = final_obs
         #: Rows that were reset or sent and have not been received; ``None`` before the first reset.
@@ -157,6 +157,17 @@ class AleVectorEnv(AtariVectorEnv):
         #: Rows that are over, in the mode ``DISABLED``.
         self._over = np.zeros(num_envs, np.bool_)
         self._owner = os.getpid()
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a finished environment restarts; it cannot be set."""
+        return self._mode
+
+    @autoreset_mode.setter
+    def autoreset_mode(self, mode: AutoresetMode) -> None:
+        if hasattr(self, "_owner"):  # otherwise, it is ale-py's constructor
+            raise AttributeError(f"the autoreset mode of {self!r} cannot be set: make another one.")
+        self._mode = mode
 
     def __repr__(self) -> str:
         name = "" if self.spec is None else f"{self.spec.id!r}, "

@@ -99,6 +99,14 @@ def test_results_are_ale_pys(make, theirs, mode, num_envs, game, keywords):
     assert ended >= num_envs
 
 
+@pytest.mark.parametrize("mode", [N, S, D])
+def test_the_autoreset_mode_cannot_be_set(make, mode):
+    envs = make(autoreset_mode=mode)
+    with pytest.raises(AttributeError, match="mode of AleVectorEnv.* cannot be set"):
+        envs.autoreset_mode = D if mode is N else N
+    assert envs.autoreset_mode is envs.metadata["autoreset_mode"] is mode
+
+
 def test_without_autoreset_rows_wait_for_their_reset(make, theirs):
     ours, oracle = make(4, autoreset_mode=D, **PONG), theirs(4, **PONG)
     assert_identical(ours.reset(seed=5)[0], oracle.reset(seed=5)[0])
