@@ -246,7 +246,7 @@ class Collector(SavedCollector, ClosesAfterWith):
         progress: bool | Callable[[int, int], object] = True,
     ) -> None:
         self.autoreset_mode = checked_mode(envs)
-        self.envs, self.recurrent = envs, recurrent
+        self._given_envs = envs
         envs, conversion = without_conversion(envs)
         on_device = None if device is None else conversion_to(device, envs, conversion)
         self._conversion = conversion = conversion if on_device is None else on_device
@@ -318,6 +318,11 @@ class Collector(SavedCollector, ClosesAfterWith):
     @policy.setter
     def policy(self, policy: Policy) -> None:
         self._actor.policy = policy
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether the policy gets row numbers and beginnings of episodes."""
+        return self._actor.recurrent
 
     @property
     def num_steps(self) -> int | None:

@@ -41,7 +41,13 @@ class Normalizer(KeepsState, VectorWrapper):
     _normalizers: dict[str, Any]
     #: The key of the normalizer's values of each environment in the wrapper's state.
     _of_rows: ClassVar[str]
+    _bounds: tuple[np.floating[Any], np.floating[Any]] | None
     _updates = True
+
+    @property
+    def clip(self) -> float | None:
+        """The limit of normalized values, ``None`` for none; the space has it, so it is fixed."""
+        return None if self._bounds is None else float(self._bounds[1])
 
     @property
     def update_running_mean(self) -> bool:
@@ -188,7 +194,6 @@ class NormalizeObservation(Normalizer):
         epsilon = as_positive("epsilon", epsilon)
         bound = None if clip is None else np.float32(as_positive("clip", clip))
         super().__init__(env)
-        self.clip = clip
         self._bounds = None if bound is None else (-bound, bound)
         self._space_before: Space[Any] = env.single_observation_space
         self._parts = None if keys is None else Parts(self._space_before, keys)
@@ -223,8 +228,7 @@ class NormalizeObservation(Normalizer):
     def _operation(self) -> Operation:
         if self._parts is not None:
             return "transform", ()
-        limit = None if self._bounds is None else float(self._bounds[1])
-        return "normalize_observations", (self._normalizers[""], limit)
+        return "normalize_observations", (self._normalizers[""], self.clip)
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
@@ -347,9 +351,8 @@ class NormalizeReward(Normalizer):
     ) -> None:
         check_rewards_are_numbers(env, "NormalizeReward")
         gamma, epsilon = as_fraction("gamma", gamma), as_positive("epsilon", epsilon)
-        bound = None if clip is None else as_positive("clip", clip)
+        bound = None if clip is None else np.float64(as_positive("clip", clip))
         super().__init__(env)
-        self.clip = clip
         self._bounds = None if bound is None else (-bound, bound)
         self._normalizer = RewardNormalizer(env.num_envs, gamma, epsilon)
         self._normalizers = {"": self._normalizer}
@@ -391,8 +394,7 @@ class NormalizeReward(Normalizer):
         self._set_moments("return_rms", moments)
 
     def _operation(self) -> Operation:
-        limit = None if self._bounds is None else self._bounds[1]
-        return "normalize_rewards", (self._normalizer, limit)
+        return "normalize_rewards", (self._normalizer, self.clip)
 
     def transform(self, batch: Batch) -> None:
         """Counts the returns of transitions, and divides their rewards."""

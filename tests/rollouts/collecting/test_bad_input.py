@@ -110,6 +110,15 @@ def test_the_number_of_steps_changes_only_between_rollouts():
         assert collector.collect().num_steps == 3
 
 
+@pytest.mark.parametrize("name", ["envs", "recurrent"])
+def test_what_a_collector_has_read_cannot_be_set(name):
+    with collector_of("NEXT_STEP", 7, num_envs=2) as collector:
+        before = getattr(collector, name)
+        with pytest.raises(AttributeError, match=name):
+            setattr(collector, name, True)
+        assert getattr(collector, name) is before
+
+
 def test_the_number_of_steps_stays_while_columns_wait_for_their_rollout():
     with collector_of("NEXT_STEP", 7, num_envs=6, order="free", columns=2) as collector:
         seen = [collector.collect()]  # inline, the columns of the other rows are complete, too

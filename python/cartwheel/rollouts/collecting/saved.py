@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 class SavedCollector:
     """The methods of a :class:`~cartwheel.Collector` that save and load states."""
 
-    envs: VectorEnv[Any, Any, Any]
+    _given_envs: VectorEnv[Any, Any, Any]
     _conversion: ConvertsArrays | None
     _plan: Plan
     _session: Session
     _background: Background | None
+
+    @property
+    def envs(self) -> VectorEnv[Any, Any, Any]:
+        """The vector environments; a collector of others is another one."""
+        return self._given_envs
 
     def _entered(self, calling: str) -> threading.Lock:
         """One thread at a time, while the collector is open."""
