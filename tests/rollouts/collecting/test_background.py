@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ import cartwheel
 from cartwheel import envpool
 from cartwheel.rollouts.collecting import pipeline
 from cartwheel.rollouts.collecting.policy_calls import Actor
-from tests.support.cases import SHORT
+from tests.support.cases import POLE, SHORT
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.executors import NATIVE, PROCESS, THREAD
 from tests.support.programs import run_program
@@ -232,6 +233,10 @@ def test_a_collector_in_the_background_is_refused_where_it_would_step_itself():
     pool = envpool.make("CartPole-v1", num_envs=2, executor="inline")
     with pool, pytest.raises(ValueError, match=message):
         cartwheel.Collector(pool, policy, 7, background=True)
+    theirs = cartwheel.wrappers.RecordEpisodeStatistics(gym.vector.SyncVectorEnv([POLE] * 2))
+    with pytest.raises(ValueError, match=message):
+        cartwheel.Collector(theirs, policy, 7, background=True)
+    theirs.close()
 
 
 def test_closing_ends_the_thread_at_any_moment():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._device.sending import device_of
@@ -46,10 +46,11 @@ def conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> Numpy
 def check_background(envs: Any) -> None:
     """Refuses environments that step in the thread that collects."""
     owner: Any = owner_of(envs.unwrapped)
-    if owner is not None and owner.executor == "inline":
+    is_inline = owner is not None and owner.executor == "inline"
+    if is_inline or isinstance(envs.unwrapped, SyncVectorEnv):
         raise ValueError(
-            "`background` needs executor='process' or 'thread', not 'inline': "
-            "environments would step in the collector's thread and hold up the learner."
+            f"`background` needs executor='process' or 'thread', got {envs}: its environments "
+            "would step in the collector's thread and hold up the learner."
         )
 
 
