@@ -1,9 +1,10 @@
 //! Checks of one environment alone.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use cartwheel_core::drop_payload;
 use cartwheel_core::info::{InfoReader, Value};
+use cartwheel_core::{Error, drop_payload};
 
 use super::STEPS;
 use super::error::{Finding, fail};
@@ -135,24 +136,33 @@ pub(super) fn reads<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     })
 }
 
-/// A key of an info has one type in all steps, and one at all resets; its arrays have one shape.
+/// A key of an info has one type in all steps, and one at all resets; its arrays have one shape. So have
+/// the keys of dictionaries in it.
 pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    let (mut tags, mut shapes) = (Vec::new(), Vec::new());
+    let (mut types, mut shapes) = (BTreeMap::new(), BTreeMap::new());
     for seed in 0..3 {
         for event in subject.life(seed)? {
-            for (key, value) in event.info {
-                let tag = if value[0] == 2 { 1 } else { value[0] }; // false and true are both `bool`
-                if !agrees(&mut tags, (event.is_reset, key.clone()), tag) {
+            let mut values = Vec::new();
+            for (key, value) in &event.info {
+                let read =
+                    values_of(format!("[{key:?}]"), &mut InfoReader::new(value, 0), &mut values);
+                read.expect("the event's values were read");
+            }
+            for (path, value) in values {
+                let (form, shape) = form_of(value);
+                let known = types.entry((event.is_reset, path.clone())).or_insert(form.clone());
+                if *known != form {
                     return fail(
-                        format!("info[{key:?}] has several types"),
+                        format!("info{path} has several types: {known} and {form}"),
                         "A key must have one type in all steps, and one at all resets: a column of \
                          it has one dtype. Leave the key out with `None` where there is no value.",
                     );
                 }
-                let Some(shape) = shape_of(&value) else { continue };
-                if !agrees(&mut shapes, key.clone(), shape) {
+                let Some(shape) = shape else { continue };
+                let known = shapes.entry(path.clone()).or_insert(shape.clone());
+                if *known != shape {
                     return fail(
-                        format!("info[{key:?}] has arrays of several shapes"),
+                        format!("info{path} has arrays of several shapes: {known:?} and {shape:?}"),
                         "A batch has the arrays of a key as one array, so all rows must have one \
                          shape. Numbers whose count varies are a `List`, or an array that is as long \
                          as the longest.",
@@ -164,21 +174,44 @@ pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Whether a key has the value that it had before; the first value of a key is kept.
-fn agrees<K: PartialEq, V: PartialEq>(seen: &mut Vec<(K, V)>, key: K, value: V) -> bool {
-    if let Some((_, own)) = seen.iter().find(|(own, _)| *own == key) {
-        return *own == value;
+/// Reads a value, and lists it and those of the dictionaries in it, each with its keys.
+fn values_of<'a>(
+    path: String,
+    reader: &mut InfoReader<'a>,
+    values: &mut Vec<(String, Value<'a>)>,
+) -> Result<(), Error> {
+    let mut parts = *reader;
+    reader.skip()?;
+    let value = parts.value()?;
+    if let Value::Dict(entries) = value {
+        for _ in 0..entries {
+            let key = parts.entry()?.key;
+            values_of(format!("{path}[{key:?}]"), &mut parts, values)?;
+        }
     }
-    seen.push((key, value));
-    true
+    values.push((path, value));
+    Ok(())
 }
 
-/// The shape of an array, as bytes; `None` for another value.
-fn shape_of(value: &[u8]) -> Option<Vec<u8>> {
-    match InfoReader::new(value, 0).value() {
-        Ok(Value::Array(_, shape, _)) => Some(shape.as_flattened().to_vec()),
-        _ => None,
-    }
+/// The type of a value, as the dtype of its column, and the shape of an array.
+fn form_of(value: Value<'_>) -> (String, Option<Vec<u32>>) {
+    let form = match value {
+        Value::Array(dtype, shape, _) => {
+            let shape = shape.iter().map(|&length| u32::from_le_bytes(length)).collect();
+            return (format!("an array of {}", dtype.name()), Some(shape));
+        }
+        Value::Scalar(dtype, _) => dtype.name(),
+        Value::None => "None",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        Value::Text(_) => "str",
+        Value::Dict(_) => "dict",
+        Value::Tuple(_) => "tuple",
+        Value::List(_) => "list",
+        Value::Foreign(_) | Value::Object(_) => "object",
+    };
+    (form.to_owned(), None)
 }
 
 const COMPLETE: &str = "`save` must write everything that steps, resets, observations and infos \

@@ -31,6 +31,7 @@ pub(crate) enum Defect {
     InfoTwice,
     InfoTypes,
     InfoShapes,
+    InfoShapesWithin,
     BlockDiffers,
     BlockTouchesOthers,
     SavesLess,
@@ -88,6 +89,11 @@ impl InfoValue for Luck {
             }
             Defect::InfoTypes if self.2 % 2 == 1 => writer.int(1),
             Defect::InfoShapes => vec![1_u8; 1 + self.2 as usize % 2].write(writer),
+            Defect::InfoShapesWithin => {
+                writer.dict(1);
+                writer.key("draws");
+                vec![1_u8; 1 + self.2 as usize % 2].write(writer);
+            }
             _ => writer.float(self.1),
         }
     }
