@@ -204,7 +204,7 @@ pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorErr
 pub mod __private {
     pub use crate::Leaf;
     pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read, name};
-    pub use crate::options::{AsJson, NotJson, one_line, parse};
+    pub use crate::options::{AsJson, NotJson, as_serde_names, one_line, parse};
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;

@@ -84,6 +84,18 @@ pub trait NotJson {
 
 impl<T> NotJson for AsJson<'_, T> {}
 
+/// Documentation of all fields of a `T`, in their order, under the names that serde knows: an attribute of serde
+/// may have renamed a field.
+#[doc(hidden)]
+#[must_use]
+pub fn as_serde_names<T: DeserializeOwned>(mut docs: Vec<OptionDoc>) -> Vec<OptionDoc> {
+    let names = names_of::<T>();
+    if names.len() == docs.len() {
+        docs.iter_mut().zip(names).for_each(|(doc, name)| doc.name = name);
+    }
+    docs
+}
+
 /// A comment of several lines in one line.
 #[doc(hidden)]
 #[must_use]
@@ -249,8 +261,9 @@ fn shown(value: &Value) -> String {
 /// Makes options: a struct whose fields are keywords, each with its default value after `=`, or that
 /// of its type.
 ///
-/// Unknown keywords, and values of another type, are errors that name them. Derive `Deserialize`
-/// yourself where a field needs more of serde. The comments of the fields are the documentation that
+/// Unknown keywords, and values of another type, are errors that name them. Attributes of serde, such as
+/// `#[serde(rename = "lambda")]`, may follow the comment of a field; derive `Deserialize` yourself where a
+/// struct needs more of serde. The comments of the fields are the documentation that
 /// [`EnvOptions::describe`] returns.
 ///
 /// ```
@@ -284,9 +297,9 @@ macro_rules! options {
         #[allow(unused_imports, clippy::wildcard_imports, reason = "once for several structs")]
         use $crate::__private::names_for_serde::*;
 
-        $(#[$meta])*
         #[derive(Debug, Clone, $crate::__private::serde::Deserialize)]
         #[serde(crate = "__cartwheel_serde", deny_unknown_fields, default)]
+        $(#[$meta])*
         $vis struct $options { $($(#[$($field_meta)*])* pub $field: $type,)+ }
 
         impl $crate::EnvOptions for $options {
@@ -295,13 +308,13 @@ macro_rules! options {
                 use $crate::__private::NotJson as _;
 
                 let options = <Self as ::core::default::Default>::default();
-                ::std::vec![$($crate::OptionDoc {
+                $crate::__private::as_serde_names::<Self>(::std::vec![$($crate::OptionDoc {
                     name: $crate::__private::name(stringify!($field)),
                     default: $crate::__private::AsJson(&options.$field).json(),
                     text: $crate::__private::one_line(
                         concat!($($crate::__comment!($($field_meta)*),)* ""),
                     ),
-                },)+]
+                },)+])
             }
         }
 

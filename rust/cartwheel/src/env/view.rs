@@ -333,7 +333,9 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
 /// `r#move`, here and in the other macros.
 ///
 /// The three names are the view, which is an owned row too; one row for writing; and one row for
-/// reading. The columns of many rows are a tuple, in the order of the parts.
+/// reading. The columns of many rows are a tuple, in the order of the parts. The owned row implements `Debug`,
+/// `Clone` and `PartialEq`, and a `#[derive(…)]` behind the comment derives more for it. Other
+/// attributes are those of all three types.
 ///
 /// ```
 /// cartwheel::view! {
@@ -353,13 +355,18 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
 /// ```
 #[macro_export]
 macro_rules! view {
+    ($(#[doc = $doc:expr])* #[derive($($derived:path),+ $(,)?)] $($rest:tt)+) => {
+        $crate::view! { @derive($($derived),+) $(#[doc = $doc])* $($rest)+ }
+    };
     (
+        $(@derive($($derived:path),+))?
         $(#[$meta:meta])*
         $vis:vis struct $view:ident, $mut:ident, $ref:ident {
             $($(#[$part_meta:meta])* $part:ident: $type:ty),+ $(,)?
         }
     ) => {
         $(#[$meta])*
+        $(#[derive($($derived),+)])?
         #[derive(Debug, Clone, PartialEq)]
         $vis struct $view {
             $($(#[$part_meta])* pub $part: <$type as $crate::View>::Owned,)+

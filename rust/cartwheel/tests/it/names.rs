@@ -48,6 +48,27 @@ mod renamed {
     }
 }
 
+cartwheel::options! {
+    /// Options that serde knows under other names.
+    #[serde(rename_all = "UPPERCASE")]
+    struct Renamed {
+        /// Also a word of Rust.
+        #[serde(rename = "lambda")]
+        rate: f64 = 0.5,
+        /// Without a name of its own.
+        depth: u8,
+    }
+}
+
+cartwheel::view! {
+    /// A row that is compared and kept.
+    #[derive(Default, PartialOrd)]
+    struct Place, PlaceMut, PlaceRef {
+        column: i64,
+        row: i64,
+    }
+}
+
 cartwheel::view! {
     struct Seen, SeenMut, SeenRef {
         b01: i64,
@@ -163,6 +184,17 @@ fn a_default_that_json_cannot_hold_is_not_described() {
     let default = |name| docs.iter().find(|doc| doc.name == name).unwrap().default.as_deref();
     assert_eq!([default("limit"), default("limits")], [None; 2]);
     assert_eq!([default("maybe"), default("pair")], [Some("null"), Some("[0.0,1.0]")]);
+}
+
+#[test]
+fn options_are_described_by_the_names_that_callers_pass() {
+    let names: Vec<_> = Renamed::describe().iter().map(|doc| doc.name).collect();
+    assert_eq!(names, ["lambda", "DEPTH"]);
+}
+
+#[test]
+fn derived_traits_of_a_view_are_those_of_its_owned_row() {
+    assert!(Place::default() < Place { column: 0, row: 1 });
 }
 
 #[test]
