@@ -117,7 +117,7 @@ impl Space {
 
     /// Checks the space: every `Dict` has its keys in Gymnasium's order (in another order its leaves
     /// would change places), counts are positive, and bounds are as many as the elements and fit
-    /// them. `what` names the space in the message.
+    /// them. `what` names the space in the message, and a part's with its key or number: `observation.camera`.
     ///
     /// # Errors
     ///
@@ -125,8 +125,11 @@ impl Space {
     /// differently.
     pub fn check(&self, what: &str) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::bad_options(format!("the {what} space {text}")));
-        let parts: Vec<&Self> = match self {
-            Self::Tuple(parts) => parts.iter().collect(),
+        match self {
+            Self::Tuple(parts) => {
+                let mut parts = parts.iter().enumerate();
+                return parts.try_for_each(|(at, part)| part.check(&format!("{what}.{at}")));
+            }
             Self::Dict(parts) => {
                 let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
                 if !keys.is_sorted_by(|key, next| key < next) {
@@ -136,7 +139,8 @@ impl Space {
                         "has the keys {keys:?}: order them alphabetically, each once: {sorted:?}"
                     ));
                 }
-                parts.iter().map(|(_, part)| part).collect()
+                let mut parts = parts.iter();
+                return parts.try_for_each(|(key, part)| part.check(&format!("{what}.{key}")));
             }
             Self::Discrete { n, start } if *n < 1 || start.checked_add(n - 1).is_none() => {
                 return wrong(format!("has {n} values from {start} on"));
@@ -150,16 +154,15 @@ impl Space {
                 if !counts.iter().zip(starts).all(ends) {
                     return wrong(format!("has {counts:?} values from {starts:?} on"));
                 }
-                return Ok(());
             }
             Self::Box { dtype, shape, low, high } => {
                 for bounds in [low, high] {
                     if !bounds.is_shared() && bounds.len() != self.row_len() {
                         return wrong(format!("of shape {shape:?} has {} bounds", bounds.len()));
                     }
-                    bounds
-                        .elements(*dtype)
-                        .or_else(|error| wrong(format!(": {error}")).map(|()| Vec::new()))?;
+                    if let Err(error) = bounds.elements(*dtype) {
+                        return wrong(format!("has a wrong bound: {error}"));
+                    }
                 }
                 let above = |at| match (low.of(at).integer(*dtype), high.of(at).integer(*dtype)) {
                     (Some(low), Some(high)) => low > high,
@@ -168,12 +171,11 @@ impl Space {
                 if let Some(at) = (0..low.len().max(high.len())).find(|&at| above(at)) {
                     return wrong(format!("has a low bound above the high one, in element {at}"));
                 }
-                return Ok(());
             }
             Self::Text(text) => return text.check().or_else(wrong),
-            Self::Discrete { .. } | Self::MultiBinary(_) => return Ok(()),
-        };
-        parts.into_iter().try_for_each(|part| part.check(what))
+            Self::Discrete { .. } | Self::MultiBinary(_) => {}
+        }
+        Ok(())
     }
 
     /// Elements of one row of a space that is an array, else 0.

@@ -79,6 +79,7 @@ fn keys_and_counts_that_gymnasium_would_change_are_refused() {
     for keys in [["b", "a"], ["a", "a"]] {
         let nested = Space::Tuple(vec![two(), dict(keys)]);
         let error = nested.check("observation").unwrap_err().to_string();
+        assert!(error.starts_with("the observation.1 space has the keys"), "{error}");
         assert!(error.contains("order them alphabetically, each once"), "{error}");
     }
     let sorted = Space::dict([("b", two()), ("a", Space::discrete(3))]);
