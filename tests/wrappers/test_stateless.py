@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import wrappers as singles
+from gymnasium.spaces import Discrete, MultiDiscrete
 from gymnasium.vector.utils import batch_space
 
 from cartwheel import wrappers
@@ -143,6 +144,23 @@ def test_a_multi_discrete_space_has_any_dtype_of_numbers(dtype):
         assert converted.single_observation_space == bounds
     envs.close()
     converted.close()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int8])
+def test_choices_of_any_dtype_are_flattened(dtype):
+    """Gymnasium has no one-hot vectors of ``uint64``: the expected ones are of ``int64``."""
+
+    def spaces(dtype):
+        return Discrete(5, dtype=dtype), MultiDiscrete([3, 2], start=[1, 0], dtype=dtype)
+
+    for space, signed in zip(spaces(dtype), spaces(np.int64), strict=True):
+        envs, others = (INLINE(samplers(space, 2)) for _ in range(2))
+        flat = wrappers.FlattenObservation(others)
+        shown = envs.reset(seed=3)[0].astype(np.int64)
+        expected = np.stack([gym.spaces.flatten(signed, one) for one in shown])
+        assert_identical(flat.reset(seed=3)[0], expected.astype(dtype))
+        envs.close()
+        flat.close()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8])

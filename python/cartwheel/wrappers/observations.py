@@ -348,6 +348,7 @@ def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
 
 def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """One-hot vectors of several indices, one after the other."""
+    sizes = sizes.astype(np.int64)  # with unsigned ones, sums would be floating-point numbers
     ends = np.cumsum(sizes)
     hot = np.zeros((len(indices), int(ends[-1])), dtype)
     np.put_along_axis(hot, indices.astype(np.int64) + (ends - sizes), 1, axis=1)
