@@ -292,7 +292,7 @@ def test_calls_of_a_closed_pool_raise(make, task_id):
     envs.close()
     actions = np.zeros(2, np.int64)
     for call in (envs.recv, envs.reset, envs.async_reset, lambda: envs.step(actions)):
-        with pytest.raises(ClosedEnvironmentError):
+        with pytest.raises(ClosedEnvironmentError, match="operate on `EnvPool`, after"):
             call()
 
 

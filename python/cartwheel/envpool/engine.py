@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 
-def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[Any, Any]:
+class NativePoolEnvs(NativeVectorEnv[Any, Any]):
+    """Native environments of a pool."""
+
+
+class PythonPoolEnvs(VectorEnv[Any, Any]):
+    """Environments of a pool that are written in Python."""
+
+
+NativePoolEnvs.__name__ = PythonPoolEnvs.__name__ = "EnvPool"  # the name in errors
+
+
+def start(task: Task, config: Config) -> NativePoolEnvs | PythonPoolEnvs:
     """Starts the environments of a pool: native ones on threads, others with ``executor``."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,
@@ -32,7 +43,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[A
     }
     offset, limit = config.thread_affinity_offset, config.max_episode_steps
     if task.make_env is None:
-        return NativeVectorEnv(
+        return NativePoolEnvs(
             task.task_id,
             config.num_envs,
             max_episode_steps=-1 if limit is None else limit,
@@ -46,7 +57,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[A
         return make_one(task, config)
 
     executor: Executor = config.executor or "process"
-    envs = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
+    envs = PythonPoolEnvs([make_env] * config.num_envs, executor=executor, **shared)
     check_rewards_are_numbers(envs, "cartwheel.envpool", closes=True)
     if offset >= 0:
         threads = [thread.native_id for thread in envs._group.threads]
