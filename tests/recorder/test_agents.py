@@ -8,6 +8,7 @@ import h5py
 import minari
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, RecordParallelEpisode, TrajectoryDataset, replay
@@ -444,6 +445,14 @@ def test_videos_show_environments(tmp_path, mode):
         frames = [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
     assert len(frames) == about["elapsed_steps"] + 1 == 5
     assert frames[0][-1, -1, 0] < 20 < frames[-1][-1, -1, 0]
+
+
+def test_rows_in_flight_cannot_be_asked_for_terminal_frames(tmp_path):
+    with cartwheel.ParallelVectorEnv([Painted] * 2, autoreset_mode=S, executor="inline") as envs:
+        envs.reset()
+        envs.send({name: np.zeros((1, 1)) for name in envs.possible_agents}, [0])
+        with pytest.raises(AlreadyPendingCallError, match=r"`RecordParallelEpisode` while rows"):
+            RecordParallelEpisode(envs, tmp_path, save_video=True)
 
 
 def test_a_loaded_state_continues_and_cuts_episodes_short(tmp_path):

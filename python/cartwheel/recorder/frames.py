@@ -49,7 +49,7 @@ def why_no_video(envs: Any, mode: AutoresetMode) -> str | None:
         )
     pool = pool_of(bare)
     if mode == AutoresetMode.SAME_STEP and pool is not None:
-        pool.check("RecordEpisode", idle=True)
+        pool.check(type(envs).__name__, idle=True)
     return None
 
 
