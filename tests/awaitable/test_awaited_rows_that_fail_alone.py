@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import fcntl
 import os
+import re
 import signal
 import termios
 import threading
@@ -26,7 +27,7 @@ def broken():
     raise gym.error.Error("no simulator here")
 
 
-def test_an_environment_that_cannot_be_made_fails_its_row_alone():
+def test_an_environment_that_cannot_be_made_fails_its_row_alone(caplog):
     async def main():
         async with opened([broken, Notebook]) as envs:
             with pytest.raises(gym.error.Error, match="no simulator here"):
@@ -34,6 +35,8 @@ def test_an_environment_that_cannot_be_made_fails_its_row_alone():
             assert await envs.reset(1) == ("about nothing", {})
 
     asyncio.run(main())
+    (message,) = caplog.messages  # it was the one that tells the spaces
+    assert re.search(r"are pickled, .*: pass `spaces`\. .*row 0 .*no simulator here$", message)
 
 
 def _refuse_to_load():

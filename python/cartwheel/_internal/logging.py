@@ -13,6 +13,7 @@ level         record
 ``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
 ``INFO``      ``num_workers="auto"`` chose a number of workers, with the reason; ``WARNING`` if the
               environment that was measured failed
+``WARNING``   the first of the awaited rows could not tell the spaces, so all rows are slower
 ``WARNING``   a collector starts over, because another caller stepped or reset its environments
 ``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program still shares batches with it, for lack of memory

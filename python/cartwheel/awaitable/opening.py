@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import Pool
+from cartwheel._internal.logging import LOGGER
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory
@@ -18,6 +19,7 @@ from cartwheel.workers import launch
 from cartwheel.workers.awaited_env import MakesAwaitedEnv
 from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import pickled
+from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import shared
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ _BATCHES = 8
 def described_spaces(
     group: WorkerGroup, env_fn: bytes, settings: Settings
 ) -> tuple[Any, Any] | None:
-    """Makes the environment of the first row; returns its spaces, ``None`` if that failed."""
+    """Makes the environment of the first row; returns its spaces, ``None`` if that failed.
+
+    That is logged: the cause may pass, as a server that is not up yet, and the slow way of
+    observations and actions stays.
+    """
     assert group.start_process is not None, "awaited rows are processes"
     group.start_process.parts[0] = pickled(
         [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.policy)]
@@ -41,13 +47,21 @@ def described_spaces(
     try:
         group.start(0)
         description = group.receive(0, "construct", settings.policy.timeout)
-    except Exception:  # it died or hangs, or its spaces cannot be loaded, or the rows are closed
-        description = {"fault": None}
+    except Exception as error:  # it died or hangs, or its spaces cannot be loaded
+        description = {"fault": error}
     if "fault" not in description:
         spaces: tuple[Any, Any] = description["spaces"][0]
         return spaces
     # A request of the row will fail likewise, and raise it.
     group.reap(0)
+    if not group.hung_up:  # otherwise the rows are closed
+        fault = description["fault"]
+        LOGGER.warning(
+            "the spaces of awaited rows are unknown, so their observations and actions are "
+            "pickled, which is several times slower for small ones: pass `spaces`. The "
+            "environment of row 0 was not made: %s",
+            fault.summary if isinstance(fault, Fault) else fault,
+        )
     return None
 
 
