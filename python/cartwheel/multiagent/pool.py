@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
+    from cartwheel._internal.arguments import EnvFn
     from cartwheel.workers.agents_layout import AgentsSettings, Layout
 
 #: Final observations are columns where a row has at most so many bytes. Columns are copied in each
@@ -43,16 +44,11 @@ class AgentsPool(VectorEnv[Any, Any]):
     layout: Layout
 
     def __init__(
-        self,
-        env_fns: Sequence[Any],
-        settings: AgentsSettings,
-        keywords: dict[str, Any],
-        action_mask: str | None,
+        self, env_fns: Sequence[EnvFn], mask_key: str | None = None, **keywords: Any
     ) -> None:
         """Starts the workers; ``keywords`` are those of a :class:`~cartwheel.VectorEnv`."""
-        self.mask_key = action_mask
-        makes = [MakesAgentsEnv(env_fn, settings) for env_fn in env_fns]
-        super().__init__(makes, action_mask=None, **keywords)
+        self.mask_key = mask_key
+        super().__init__(env_fns, **keywords)
 
     @property
     def absent(self) -> float:
@@ -101,11 +97,16 @@ def open_pool(
     action_mask: str | None,
 ) -> AgentsPool:
     """Starts the workers; once more if rows list their agents in another order than row 0."""
+
+    def start(settings: AgentsSettings) -> AgentsPool:
+        makes = [MakesAgentsEnv(env_fn, settings) for env_fn in env_fns]
+        return AgentsPool(makes, action_mask, action_mask=None, **keywords)
+
     try:
-        return AgentsPool(env_fns, settings, keywords, action_mask)
+        return start(settings)
     except OtherOrderError as error:
-        settings = dataclasses.replace(settings, agents=error.args[0].agents)
-    return AgentsPool(env_fns, settings, keywords, action_mask)
+        agents = error.args[0].agents
+    return start(dataclasses.replace(settings, agents=agents))
 
 
 def _num_bytes(space: Space[Any]) -> int:
