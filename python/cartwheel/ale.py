@@ -440,8 +440,8 @@ _INSTEAD = {
     "difficulty": "executor='process' has modes and difficulties of games",
     "obs_type": "ale-py's choice is `grayscale`",
 }
-#: The least value of each keyword that is an integer.
-_LEAST = {
+#: The minimum of each keyword that is an integer.
+_MINIMUMS = {
     "frameskip": 1,
     "img_height": 1,
     "img_width": 1,
@@ -465,8 +465,8 @@ def check_keywords(keywords: dict[str, Any]) -> None:
     for name, value in keywords.items():
         if name not in known:
             raise TypeError(f"`{name}` is not a keyword of AleVectorEnv{_hint(name, value, known)}")
-        if name in _LEAST:
-            as_integer(name, value, _LEAST[name])
+        if name in _MINIMUMS:
+            as_integer(name, value, _MINIMUMS[name])
         if name in parameters and isinstance(parameters[name].default, bool):
             as_bool(name, value)
     as_fraction("repeat_action_probability", keywords.get("repeat_action_probability", 0))

@@ -70,9 +70,9 @@ def single_spec(envs: Any) -> EnvSpec | None:
     not_of_one = {*VECTOR_KEYWORDS}
     if isinstance(bare, PoolVectorEnv):
         not_of_one |= keywords_of(type(bare)) - {"env_id", "render_mode"}
-    most = spec.kwargs.pop("max_episode_steps", None)
-    if most is not None:
-        spec.max_episode_steps = None if most == -1 else most
+    limit = spec.kwargs.pop("max_episode_steps", None)
+    if limit is not None:
+        spec.max_episode_steps = None if limit == -1 else limit
     spec.kwargs = {key: value for key, value in spec.kwargs.items() if key not in not_of_one}
     return spec
 

@@ -372,8 +372,8 @@ class EpisodeRecording(Recording):
     def _grow(self) -> None:
         """Doubles the room for steps, up to the upper bound."""
         steps = len(self._valid)
-        most = steps if self.num_steps is None else self.num_steps - steps
-        self._append(min(steps, most, MAX_STEPS))
+        max_steps = steps if self.num_steps is None else self.num_steps - steps
+        self._append(min(steps, max_steps, MAX_STEPS))
 
     def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
         del terminated, truncated

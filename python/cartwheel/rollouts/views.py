@@ -65,8 +65,8 @@ class Transitions:
         return len(self.rewards)
 
     def __repr__(self) -> str:
-        most = int(self.lengths.max(initial=1))
-        steps = f" of up to {most} steps" if most > 1 else ""
+        max_length = int(self.lengths.max(initial=1))
+        steps = f" of up to {max_length} steps" if max_length > 1 else ""
         return one_line("Transitions", f"{len(self)} transitions{steps}", self.extras)
 
     @classmethod

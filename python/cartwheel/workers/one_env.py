@@ -106,12 +106,12 @@ def held(env_fn: EnvFn) -> list[Any]:
     return _found(env_fn, _attributes, _MAX_OBJECTS)
 
 
-def _found(env_fn: EnvFn, parts: Callable[[Any], Iterable[Any]], most: int) -> list[Any]:
-    """Returns the environments among at most so many objects; ``parts`` are those of an object."""
+def _found(env_fn: EnvFn, parts: Callable[[Any], Iterable[Any]], max_objects: int) -> list[Any]:
+    """Returns the environments among at most ``max_objects``; ``parts`` are those of an object."""
     found: list[Any] = []
     seen: dict[int, Any] = {}  # the objects are kept, so that no other one gets the same id
     ahead = collections.deque([env_fn])
-    while ahead and len(seen) < most:
+    while ahead and len(seen) < max_objects:
         one = ahead.popleft()
         if id(one) in seen:
             continue

@@ -138,8 +138,8 @@ def seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
     """
     is_one = isinstance(seed, int | np.integer)
     seeds = [int(seed) + row for row in rows] if is_one else seed
-    most = np.iinfo(np.int64).max
-    known = [-1 if given is None or given > most else int(given) for given in seeds]
+    max_seed = np.iinfo(np.int64).max
+    known = [-1 if given is None or given > max_seed else int(given) for given in seeds]
     return np.array(known, np.int64)
 
 

@@ -25,7 +25,7 @@ GRACE = 30.0
 
 
 class Background:
-    """Collects in a thread until ``most`` rollouts wait; starts it again where it ended.
+    """Collects in a thread until ``max_waiting`` rollouts wait; starts it again where it ended.
 
     The thread ends by :meth:`stop`, and by an exception, which the next :meth:`take` raises after
     the rollouts that were complete before. It refers to no :class:`~cartwheel.Collector`, so that
@@ -35,11 +35,11 @@ class Background:
         collect: Returns the next rollout; in this thread it raises ``Stopped`` when ``actor`` is
             stopping.
         actor: Its ``is_stopping`` ends the thread between two calls.
-        most: Rollouts that may wait.
+        max_waiting: Rollouts that may wait.
     """
 
-    def __init__(self, collect: Callable[[], Rollout], actor: Actor, most: int) -> None:
-        self._collect, self._actor, self._most = collect, actor, most
+    def __init__(self, collect: Callable[[], Rollout], actor: Actor, max_waiting: int) -> None:
+        self._collect, self._actor, self._max_waiting = collect, actor, max_waiting
         self._rollouts: collections.deque[Rollout] = collections.deque()
         self._error: BaseException | None = None
         self._lock = threading.Lock()
@@ -181,7 +181,7 @@ class Background:
                     self._rollouts.append(rollout)
                     self._news.tell()
                     del rollout
-                    while len(self._rollouts) >= self._most and not self._actor.is_stopping:
+                    while len(self._rollouts) >= self._max_waiting and not self._actor.is_stopping:
                         self._changed.wait()
         except Stopped:
             pass

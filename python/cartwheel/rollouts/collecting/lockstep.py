@@ -140,8 +140,8 @@ class Lockstep:
 
     def _begin(self) -> Recording:
         carry = self.carry or Carry.after_reset(self._envs.num_envs, reward_shape_of(self._envs))
-        most = self.num_steps or MAX_STEPS
-        capacity = most if self.episodes_per_env is None else min(self._capacity, most)
+        max_steps = self.num_steps or MAX_STEPS
+        capacity = max_steps if self.episodes_per_env is None else min(self._capacity, max_steps)
         self._answers.extras = None  # each rollout may have others
         where = (self._envs, self._mode, carry, self.shown, self._answers, capacity)
         try:
