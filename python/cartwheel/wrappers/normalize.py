@@ -41,13 +41,13 @@ class Normalizer(KeepsState, VectorWrapper):
     _normalizers: dict[str, Any]
     #: The key of the normalizer's values of each environment in the wrapper's state.
     _of_rows: ClassVar[str]
-    _bounds: tuple[np.floating[Any], np.floating[Any]] | None
+    _limit: float | None
     _updates = True
 
     @property
     def clip(self) -> float | None:
         """The limit of normalized values, ``None`` for none; the space has it, so it is fixed."""
-        return None if self._bounds is None else float(self._bounds[1])
+        return self._limit
 
     @property
     def update_running_mean(self) -> bool:
@@ -192,9 +192,9 @@ class NormalizeObservation(Normalizer):
         keys: Sequence[str] | None = None,
     ) -> None:
         epsilon = as_positive("epsilon", epsilon)
-        bound = None if clip is None else np.float32(as_positive("clip", clip))
+        limit = None if clip is None else as_positive("clip", clip)
         super().__init__(env)
-        self._bounds = None if bound is None else (-bound, bound)
+        self._limit = limit
         self._space_before: Space[Any] = env.single_observation_space
         self._parts = None if keys is None else Parts(self._space_before, keys)
         spaces = {"": self._space_before} if self._parts is None else self._parts.spaces
@@ -202,7 +202,7 @@ class NormalizeObservation(Normalizer):
             boxes = {key: _box(space) for key, space in spaces.items()}
         except TypeError as error:
             raise advised(error, self._space_before, _box) from None
-        high = np.float32(np.inf) if bound is None else bound
+        high = np.float32(np.inf if limit is None else limit)
         new: dict[str, Space[Any]] = {
             key: Box(-high, high, box.shape, np.float32) for key, box in boxes.items()
         }
@@ -228,7 +228,7 @@ class NormalizeObservation(Normalizer):
     def _operation(self) -> Operation:
         if self._parts is not None:
             return "transform", ()
-        return "normalize_observations", (self._normalizers[""], self.clip)
+        return "normalize_observations", (self._normalizers[""], self._limit)
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
@@ -288,9 +288,9 @@ class NormalizeObservation(Normalizer):
 
     def _clip(self, *arrays: NDArray[np.float32]) -> None:
         """Clips new arrays where they are."""
-        if self._bounds is not None:
+        if self._limit is not None:
             for array in arrays:
-                np.clip(array, *self._bounds, out=array)
+                np.clip(array, -self._limit, self._limit, out=array)
 
 
 def _box(space: Space[Any]) -> Box:
@@ -351,9 +351,9 @@ class NormalizeReward(Normalizer):
     ) -> None:
         check_rewards_are_numbers(env, "NormalizeReward")
         gamma, epsilon = as_fraction("gamma", gamma), as_positive("epsilon", epsilon)
-        bound = None if clip is None else np.float64(as_positive("clip", clip))
+        limit = None if clip is None else as_positive("clip", clip)
         super().__init__(env)
-        self._bounds = None if bound is None else (-bound, bound)
+        self._limit = limit
         self._normalizer = RewardNormalizer(env.num_envs, gamma, epsilon)
         self._normalizers = {"": self._normalizer}
 
@@ -394,7 +394,7 @@ class NormalizeReward(Normalizer):
         self._set_moments("return_rms", moments)
 
     def _operation(self) -> Operation:
-        return "normalize_rewards", (self._normalizer, self.clip)
+        return "normalize_rewards", (self._normalizer, self._limit)
 
     def transform(self, batch: Batch) -> None:
         """Counts the returns of transitions, and divides their rewards."""
@@ -404,8 +404,8 @@ class NormalizeReward(Normalizer):
         batch.rewards = self._normalizer.normalize(
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        if self._bounds is not None:
-            np.clip(batch.rewards, *self._bounds, out=batch.rewards)
+        if self._limit is not None:
+            np.clip(batch.rewards, -self._limit, self._limit, out=batch.rewards)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ def test_results_are_ale_pys(make, theirs, mode, num_envs, game, keywords):
 @pytest.mark.parametrize("mode", [N, S, D])
 def test_the_autoreset_mode_cannot_be_set(make, mode):
     envs = make(autoreset_mode=mode)
-    with pytest.raises(AttributeError, match="mode of AleVectorEnv.* cannot be set"):
+    with pytest.raises(AttributeError, match=r"mode of AleVectorEnv.* cannot be set"):
         envs.autoreset_mode = D if mode is N else N
     assert envs.autoreset_mode is envs.metadata["autoreset_mode"] is mode
 
