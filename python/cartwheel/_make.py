@@ -18,7 +18,7 @@ from gymnasium.envs.registration import (
 
 from cartwheel._internal.arguments import as_num_envs
 from cartwheel._internal.suggestions import keywords_of, shown, wrapper_advice
-from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale
+from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale, module_advice
 from cartwheel.errors import add_note
 from cartwheel.native.ids import python_hint
 from cartwheel.native.plugins import without_module
@@ -237,10 +237,6 @@ def _make_whole(
     return gym.make_vec(spec, num_envs, **keywords)
 
 
-#: The modules that register the environments of a namespace, if they have another name.
-_MODULES = {"ALE": "ale_py", "Meta-World": "metaworld", "dm_control": "shimmy"}
-#: The modules that register environments without a namespace, by a part of their ids.
-_FAMILIES = {"BabyAI-": "minigrid", "MiniGrid-": "minigrid", "NoFrameskip-": "ale_py"}
 #: The namespaces of PettingZoo's registry, whose environments have several agents.
 _OF_PETTINGZOO = frozenset({"atari", "butterfly", "classic", "sisl"})
 #: The keywords of values that are easily passed as the vectorization mode, by their place.
@@ -294,24 +290,20 @@ def _find(id_or_spec: Any) -> EnvSpec:
     except gym.error.NamespaceNotFound as error:
         if namespace in _OF_PETTINGZOO:
             make = f'lambda: pettingzoo.make("parallel", {name!r})'
-            advice = f"if it is PettingZoo's: `cartwheel.ParallelVectorEnv([{make}] * num_envs)`"
+            add_note(
+                error, f"if it is PettingZoo's: `cartwheel.ParallelVectorEnv([{make}] * num_envs)`"
+            )
         else:
-            advice = _name_module(_MODULES.get(namespace or "", namespace), name)
-        add_note(error, advice)
+            add_note(error, module_advice(error, name))
         raise
     except gym.error.NameNotFound as error:
-        module = next((module for part, module in _FAMILIES.items() if part in name), None)
-        if module is not None and namespace is None:
-            add_note(error, _name_module(module, name))
+        if advice := module_advice(error, name):
+            add_note(error, advice)
         if name.startswith(NAMESPACE):
             in_python = python_hint(name.removeprefix(NAMESPACE))
             listed = "`python -m cartwheel envs` lists the native environments"
             add_note(error, listed if in_python is None else f"{in_python}; {listed}")
         raise
-
-
-def _name_module(module: str | None, name: str) -> str:
-    return f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}"
 
 
 class patch_gymnasium:

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
+from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator, parse_env_id
 
 from cartwheel._internal.suggestions import (
     keywords_of,
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 ENTRY_POINT = "cartwheel._spec:rebuild"
 #: The keyword of such a spec that has everything except keywords of the environment.
 _OWN = "cartwheel"
+#: The modules that register the environments of a namespace, if they have another name.
+_MODULES = {"ALE": "ale_py", "Meta-World": "metaworld", "dm_control": "shimmy"}
+#: The modules that register environments without a namespace, by a part of their ids.
+_FAMILIES = {"BabyAI-": "minigrid", "MiniGrid-": "minigrid", "NoFrameskip-": "ale_py"}
 #: Keywords of ``gymnasium.make`` itself, and of ``make_vec``.
 _OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode", "num_envs")
 
@@ -184,6 +188,22 @@ def _make_single(
 ALE_ENTRY_POINT = "cartwheel.ale:AleVectorEnv"
 #: The vector entry point with which ale-py registers its ids.
 _OWN_ENTRY_POINT_OF_ALE = "ale_py.vector_env:AtariVectorEnv"
+
+
+def module_advice(error: Exception, name: str) -> str:
+    """Says how to name the module that registers an id, which the registry does not have.
+
+    The result is empty if the namespace is known, or neither it nor the name tells the module.
+    """
+    module = None
+    if isinstance(error, gym.error.NamespaceNotFound):
+        namespace = parse_env_id(name)[0] or ""
+        module = _MODULES.get(namespace, namespace)
+    elif isinstance(error, gym.error.NameNotFound) and "/" not in name:
+        module = next((module for part, module in _FAMILIES.items() if part in name), None)
+    if module is None:
+        return ""
+    return f"if {module!r} is a package of environments, name it, too: {f'{module}:{name}'!r}"
 
 
 def is_made_by_ale(id_or_spec: Any, keywords: dict[str, Any]) -> bool:

@@ -272,16 +272,29 @@ def test_same_step_is_refused_where_the_last_observation_would_be_lost():
 
 
 @pytest.mark.parametrize("call", [envpool.make, envpool.make_spec])
-def test_an_unknown_task_points_to_the_list(call):
-    with pytest.raises(gym.error.UnregisteredEnv, match=r"CartPale.*list_all_envs"):
-        call("CartPale-v1")
+@pytest.mark.parametrize("task_id", ["CartPale-v1", "CartPale v1"])
+def test_an_unknown_task_points_to_the_list(call, task_id):
+    with pytest.raises(gym.error.UnregisteredEnv, match=r"CartPale.*list_all_envs\(\) lists all$"):
+        call(task_id)
 
 
 def test_an_atari_game_of_envpool_is_named_as_it_is_here():
-    with pytest.raises(gym.error.UnregisteredEnv, match=r"'ALE/Pong-v5', and needs ale-py"):
+    with pytest.raises(gym.error.UnregisteredEnv, match=r"'ale_py:ALE/Pong-v5', and needs ale-py"):
         envpool.make("Pong-v5", "gymnasium")
     with pytest.raises(gym.error.UnregisteredEnv, match=r"HalfCheetah[^A]*$"):
         envpool.make("HalfCheeta-v5", "gymnasium")
+
+
+@pytest.mark.parametrize(
+    ("task_id", "named"),
+    [
+        ("Meta-World/MT1", "metaworld:Meta-World/MT1"),
+        ("MiniGrid-Empty-5x5-v0", "minigrid:MiniGrid-Empty-5x5-v0"),
+    ],
+)
+def test_an_unknown_task_of_another_package_says_how_to_name_the_package(task_id, named):
+    with pytest.raises(gym.error.UnregisteredEnv, match=f"name it, too: '{named}'"):
+        envpool.make(task_id, "gymnasium")
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])

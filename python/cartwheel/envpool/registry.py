@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
+from cartwheel._spec import module_advice
 from cartwheel.native.ids import find_env_id
 from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.plugins import without_module
@@ -179,11 +180,13 @@ def find_task(task_id: str) -> Task:
                 return Task(known, None, None, max_episode_steps=limit, reward_threshold=threshold)
         spec = gym.spec(name)
     except (gym.error.Error, ImportError) as error:
-        may_be_atari = re.fullmatch(r"[A-Z]\w*-v5", task_id) and "Did you mean" not in str(error)
-        raise gym.error.UnregisteredEnv(
-            f"there is no task {task_id!r} ({error}); cartwheel.envpool.list_all_envs() lists all"
-            + (f"; an Atari game is 'ALE/{task_id}', and needs ale-py" if may_be_atari else "")
-        ) from error
+        advice = ["cartwheel.envpool.list_all_envs() lists all"]
+        if re.fullmatch(r"[A-Z]\w*-v5", task_id) and "Did you mean" not in str(error):
+            advice.append(f"an Atari game is 'ale_py:ALE/{task_id}', and needs ale-py")
+        elif named := module_advice(error, task_id):
+            advice.append(named)
+        text = "; ".join([f"there is no task {task_id!r} ({error})", *advice])
+        raise gym.error.UnregisteredEnv(text) from error
     entry_point = spec.entry_point
     if entry_point is None:
         raise gym.error.UnregisteredEnv(f"{task_id!r} can only be made by gymnasium.make_vec")
