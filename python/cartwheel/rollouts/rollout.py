@@ -255,37 +255,31 @@ class Rollout(Estimators):
         as_bool("shuffle", shuffle)
         as_bool("drop_last", drop_last)
         size = as_integer("batch_size", batch_size, 1)
-        if (by == "sequence") != (length is not None):
-            lacks_length = length is None
-            needs = (
-                "by='sequence' needs `length`" if lacks_length else "`length` needs by='sequence'"
-            )
-            raise ValueError(f"{needs}, got by={by!r}, length={length}.")
-        rows = places = None
+        if by == "sequence" and length is None:
+            raise ValueError(f"by='sequence' needs `length`, got by={by!r}, length={length}.")
+        if by != "sequence" and length is not None:
+            raise ValueError(f"`length` needs by='sequence', got by={by!r}, length={length}.")
+        take: Callable[[Any], Rows | Windows]
         if by == "row":
             rows = self.flatten()
-            count = len(rows)
+            count, take = len(rows), rows.take
         else:
-            length = (
-                self.num_steps if length is None else as_integer("length", length, 1, limit=1 << 32)
-            )
-            places = Places.from_rollout(self, length, length, stop_at_done=False)
-            count = len(places.starts)
+            steps = self.num_steps
+            if length is not None:
+                steps = as_integer("length", length, 1, limit=1 << 32)
+            places = Places.from_rollout(self, steps, steps, stop_at_done=False)
+
+            def windows(index: NDArray[np.int64]) -> Windows:
+                return places.take(index).windows(self, steps)
+
+            count, take = len(places.starts), windows
         order = np.arange(count)
         if shuffle:
             np.random.default_rng(seed).shuffle(order)
-        rows_order = self._sent(order) if rows is not None else order
+        if by == "row":
+            order = self._sent(order)
         stops = range(size, count + 1 if drop_last else count + size, size)
-
-        def parts() -> Iterator[Rows | Windows]:
-            for stop in stops:
-                some = slice(stop - size, stop)
-                if rows is not None:
-                    yield rows.take(rows_order[some])
-                elif places is not None and length is not None:
-                    yield places.take(order[some]).windows(self, length)
-
-        return parts()
+        return (take(order[stop - size : stop]) for stop in stops)
 
     def episodes(self, *, complete_only: bool = False) -> Episodes:
         """Returns the episodes of the rollout, or their parts in it.
