@@ -185,19 +185,14 @@ class AgentBatches:
             final_present = present & over & has_last
             shown = _flags(batch["flags"])
             present, left = shown[_PRESENT], shown[_LIVES]
-        failed, ends, cut = failed_rows(infos) if infos else None, terminations, truncations
-        if failed is not None:
-            # An environment that ended by itself failed in the reset after it. Where infos alone
-            # were lost, the step stands, unless its last observation was lost with them.
-            failed = failed & over & ~(terminations & has_last)
-            flags[:2, :, failed] = False
-            acted[:, failed] = False
-            # After the death of a worker, the flags are those of the new environment.
-            lives = np.where(failed, self.lives[:, rows], lives)
-            ends, cut = terminations & ~failed, truncations | failed
-        if are_over:  # agents that are left end with their row
-            terminated |= lives & ends
-            truncated |= lives & cut
+        failed = None
+        if are_over:
+            failed = failed_rows(infos)
+            if failed is not None:
+                # An environment that ended by itself failed in the reset after it. Where infos
+                # alone were lost, the step stands, unless its last observation was lost with them.
+                failed = failed & over & ~(terminations & has_last)
+            lives = self._end_agents(flags, rows, (terminations, truncations), failed)
             if not self._is_same_step:
                 left = left & ~over
         if frozen is not None:
@@ -232,6 +227,33 @@ class AgentBatches:
         final_infos = self._split(last_infos)
         final_present &= acted | truncated  # a failed row repeats those of agents that had ended
         return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
+
+    def _end_agents(
+        self,
+        flags: NDArray[np.bool_],
+        rows: Any,
+        row_flags: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+        failed: NDArray[np.bool_] | None,
+    ) -> NDArray[np.bool_]:
+        """Lets agents that are left end with their row; returns which those were.
+
+        Args:
+            flags: Those of the step, ``(flags, agents, n)``, which are changed.
+            rows: The rows of the batch.
+            row_flags: Which rows are terminated, and which truncated.
+            failed: Which of them failed; ``None`` for none.
+        """
+        terminated, truncated, _, acted, lives = flags
+        ends, cut = row_flags
+        if failed is not None:
+            flags[:2, :, failed] = False
+            acted[:, failed] = False
+            # After the death of a worker, the flags are those of the new environment.
+            lives = np.where(failed, self.lives[:, rows], lives)
+            ends, cut = ends & ~failed, cut | failed
+        terminated |= lives & ends
+        truncated |= lives & cut
+        return lives
 
     def _repeat_flags(
         self,
