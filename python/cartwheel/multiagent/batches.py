@@ -11,13 +11,13 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
+from cartwheel.multiagent.actions import check_agents, misshapen, stacked_actions
 from cartwheel.vector.infos import failed_rows, is_dense
 from cartwheel.workers.agents_layout import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel.workers.agents_layout import Group, Layout
@@ -243,17 +243,18 @@ class AgentBatches:
             row_flags: Which rows are terminated, and which truncated.
             failed: Which of them failed; ``None`` for none.
         """
-        terminated, truncated, _, acted, lives = flags
+        lived: NDArray[np.bool_]
+        terminated, truncated, _, acted, lived = flags
         ends, cut = row_flags
         if failed is not None:
             flags[:2, :, failed] = False
             acted[:, failed] = False
             # After the death of a worker, the flags are those of the new environment.
-            lives = np.where(failed, self.lives[:, rows], lives)
+            lived = np.where(failed, self.lives[:, rows], lived)
             ends, cut = ends & ~failed, cut | failed
-        terminated |= lives & ends
-        truncated |= lives & cut
-        return lives
+        terminated |= lived & ends
+        truncated |= lived & cut
+        return lived
 
     def _repeat_flags(
         self,
@@ -377,11 +378,11 @@ class AgentBatches:
         for group, members in self._members:
             values = list(map(actions.__getitem__, members))
             if group.is_fixed:
-                batch[group.key] = _stacked(group.space, values, members, count, "")
+                batch[group.key] = stacked_actions(group.space, values, members, count, "")
                 continue
             for name, value in zip(members, values, strict=True):
                 if not hasattr(value, "__len__") or len(value) != count:
-                    raise _misshapen(name, "", f"a batch of {count} actions", value)
+                    raise misshapen(name, "", f"a batch of {count} actions", value)
             batch[group.key] = tuple(values)
         return batch
 
@@ -400,28 +401,6 @@ def check_names(agents: tuple[object, ...]) -> None:
             f"agents cannot be named {taken}, because infos have entries of these names: rename "
             f"them in `possible_agents`, which has {list(agents)}."
         )
-
-
-def check_agents(what: str, by_agent: Any, names: tuple[Any, ...], kind: str = "agents") -> None:
-    """Checks that a dictionary has each agent, or each group.
-
-    Raises:
-        TypeError: It is not a dictionary.
-        ValueError: An agent is missing or unknown.
-    """
-    if not isinstance(by_agent, dict):
-        raise TypeError(
-            f"`{what}` must be a dictionary with the {kind} {list(names)}, got {type(by_agent)}."
-        )
-    if by_agent.keys() == set(names):
-        return
-    missing = [name for name in names if name not in by_agent]
-    unknown = [name for name in by_agent if name not in names]
-    found = [f"{missing} are missing"] * bool(missing) + [f"{unknown} are unknown"] * bool(unknown)
-    raise ValueError(
-        f"`{what}` must have an entry for each of the {kind} {list(names)}, also for absent ones: "
-        f"{' and '.join(found)}."
-    )
 
 
 def of_places(values: Any, places: Sequence[int]) -> Any:
@@ -460,60 +439,6 @@ def _replaced(values: Any, rows: dict[int, Any], *, is_fixed: bool) -> Any:
         for at, own in enumerate(value):
             by_agent[at][row] = own
     return tuple(tuple(value) for value in by_agent)
-
-
-def _stacked(
-    space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
-) -> Any:
-    """Returns the actions of a group, ``(count, members, ...)``, nested as their space."""
-    if isinstance(space, nested.ARRAY_SPACES):  # asked first: that is cheap, and the usual case
-        return _stacked_arrays(space, values, members, count, path)
-    parts = dict(nested.parts(space))
-    for name, value in zip(members, values, strict=True):
-        has_parts = isinstance(value, dict | tuple) and len(value) == len(parts)
-        if not has_parts or (isinstance(value, dict) and value.keys() != parts.keys()):
-            raise _misshapen(name, path, f"the parts {list(parts)}", value)
-    found = {
-        key: _stacked(part, [value[key] for value in values], members, count, f"{path}[{key!r}]")
-        for key, part in parts.items()
-    }
-    return found if isinstance(values[0], dict) else tuple(found.values())
-
-
-def _stacked_arrays(
-    space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
-) -> NDArray[Any]:
-    """Returns the actions of a group whose space has arrays."""
-    dtype, shape = space.dtype, (count, *(space.shape or ()))
-    assert dtype is not None, "spaces with arrays have a dtype"
-    stacked = np.empty((count, len(values), *shape[1:]), dtype)
-    for at, value in enumerate(values):
-        array = value
-        if type(value) is not np.ndarray:
-            array = nested.as_array(f"actions[{members[at]!r}]{path}", value)
-        if array.shape != shape:
-            raise _misshapen(members[at], path, f"the shape {shape}", array)
-        if array.dtype != dtype:
-            array = _as_dtype(f"actions[{members[at]!r}]{path}", array, dtype)
-        stacked[:, at] = array
-    return stacked
-
-
-def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Returns actions in the dtype of their space; no integer becomes another one."""
-    is_integer = array.dtype.kind in "iu" and dtype.kind in "iu"
-    if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise TypeError(f"`{name}` must be {dtype}, got {array.dtype}.")
-    cast = array.astype(dtype)
-    if is_integer and not np.array_equal(cast, array):
-        raise ValueError(f"`{name}` must fit into {dtype}, got {array[cast != array][0]}.")
-    return cast
-
-
-def _misshapen(name: Any, path: str, wanted: str, value: Any) -> ValueError:
-    got = getattr(value, "shape", None)
-    shown = f"the shape {got}" if got is not None else f"{type(value)}"
-    return ValueError(f"`actions[{name!r}]{path}` must have {wanted}, got {shown}.")
 
 
 def by_name(names: tuple[Any, ...], columns: Mapping[int, Any]) -> dict[Any, Any]:

@@ -9,7 +9,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.spaces import has_fixed_shape
-from cartwheel.multiagent.batches import check_agents
+from cartwheel.multiagent.actions import check_agents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
