@@ -206,3 +206,22 @@ class States:
             return None  # a row that lost its environment cannot be saved
         self._known = True
         return states
+
+
+def states_of(envs: Any, inner: Any, *, asked: bool | None) -> States | None:
+    """Returns what saves states for a recording; ``None``: they are not recorded.
+
+    Args:
+        envs: The vector environment that is recorded.
+        inner: The one within its wrappers.
+        asked: Whether states were asked for; ``None``: if environments can be saved.
+
+    Raises:
+        ValueError: States were asked for, and there are none.
+    """
+    can_be_saved = hasattr(envs, "get_state")
+    if asked and not can_be_saved:
+        raise ValueError(f"record_env_state=True needs environments with `get_state`, got {envs}.")
+    if asked is False or not can_be_saved:
+        return None
+    return States(inner, required=bool(asked))

@@ -20,7 +20,7 @@ from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.buffer import Episode, infos_of_ended
 from cartwheel.recorder.frames import FrameSource, why_no_video
 from cartwheel.recorder.h5_file import load_library
-from cartwheel.recorder.metadata import Origins, States
+from cartwheel.recorder.metadata import Origins, states_of
 from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
 from cartwheel.recorder.video import (
     EpisodeVideos,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.reset_arguments import ResetOptions
     from cartwheel.wrappers.base import Reset
-    from cartwheel.wrappers.batch import ActionBatch, Batch
+    from cartwheel.wrappers.batch import ActionBatch, Batch, Finals
 
     Mask = NDArray[np.bool_]
     Rows = NDArray[np.int64]
@@ -195,13 +195,7 @@ class RecordEpisode(VectorWrapper):
             encoder()
             if info_on_video:
                 load_library("PIL.Image")
-        states, saves_states = None, hasattr(env, "get_state")
-        if record_env_state and not saves_states:
-            raise ValueError(
-                f"record_env_state=True needs environments with `get_state`, got {env}."
-            )
-        if record_env_state is not False and saves_states:
-            states = States(self._source.envs, required=bool(record_env_state))
+        states = states_of(env, self._source.envs, asked=record_env_state)
         self._trajectories = self._make_trajectories(
             saves=save_trajectory,
             keeps_infos=format == "minari",
@@ -374,13 +368,8 @@ class RecordEpisode(VectorWrapper):
             if not np.count_nonzero(over):
                 over = None
             elif self._source.autoreset_mode == AutoresetMode.SAME_STEP:
-                finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
-                lost = steps & over  # the infos of some may be lost with their worker
-                if finals is not None:
-                    lost[finals.places] = False
-                self._cut_short(rows[lost])
-                steps &= ~lost
+                finals = self._finals(batch, rows, steps, over)
         if self._videos is not None:
             self._videos.draw(self._steps, rows, steps, begins)
         last_infos = infos_of_ended(batch.infos, self._reports)
@@ -398,6 +387,16 @@ class RecordEpisode(VectorWrapper):
             begins = begins & ~batch.absent
         if begins.any():
             self._begin(batch, rows, begins)
+
+    def _finals(self, batch: Batch, rows: Rows, steps: Mask, over: Mask) -> Finals | None:
+        """Takes final observations; steps that lost theirs with a worker cut episodes short."""
+        finals = batch.finals(self.single_observation_space)
+        lost = steps & over
+        if finals is not None:
+            lost[finals.places] = False
+        self._cut_short(rows[lost])
+        steps &= ~lost
+        return finals
 
     def _stop(self, batch: Batch, rows: Rows, begins: Mask, stops: Mask) -> None:
         """Episodes end that are cut short by resets and failures."""
