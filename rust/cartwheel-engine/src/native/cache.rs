@@ -56,9 +56,13 @@ pub(super) struct CachedState {
 
 impl CachedState {
     /// The bytes of a state and of the info of its reset.
-    pub(super) fn write(state: &[u8], info: Option<(RecordKind, &[u8])>) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// As of [`RowState::write`].
+    pub(super) fn write(state: &[u8], info: Option<(RecordKind, &[u8])>) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        push(&mut bytes, state);
+        push(&mut bytes, state)?;
         match info {
             None => bytes.push(0),
             Some((record, info)) => {
@@ -67,7 +71,7 @@ impl CachedState {
             }
         }
         bytes.extend(hash(&bytes).to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// The state from bytes that [`super::Answer::States`] holds after [`super::Request::Sample`].

@@ -81,7 +81,7 @@ impl NativeRows {
         let kind = std::sync::Arc::clone(self.envs.kind());
         let env = self.envs.save(row);
         let env = env.map_err(|what| Error::BadState(format!("{}: {what}", kind.table().id())))?;
-        Ok(RowState { row: self.autoreset.save(row), seed, stream, env }.write(&kind))
+        RowState { row: self.autoreset.save(row), seed, stream, env }.write(&kind)
     }
 
     fn set(&mut self, name: &str, values: &[(usize, Vec<u8>)]) -> Result<(), Error> {

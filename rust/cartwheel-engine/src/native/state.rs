@@ -35,12 +35,16 @@ pub struct RowState {
 
 impl RowState {
     /// The state as bytes.
-    pub(super) fn write(&self, kind: &EnvKind) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadState`] when a part is too long for its length.
+    pub(super) fn write(&self, kind: &EnvKind) -> Result<Vec<u8>, Error> {
         let Pcg64State { state, increment, has_half, half } = self.stream.state();
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
-        push(&mut bytes, kind.table().origin().as_bytes());
-        push(&mut bytes, kind.options().as_bytes());
+        push(&mut bytes, kind.table().origin().as_bytes())?;
+        push(&mut bytes, kind.options().as_bytes())?;
         bytes.extend(self.row.to_bytes());
         match &self.seed {
             Seed::Number(number) => {
@@ -52,7 +56,7 @@ impl RowState {
                 push(
                     &mut bytes,
                     &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>(),
-                );
+                )?;
             }
             Seed::Unknown => bytes.push(2),
         }
@@ -60,9 +64,9 @@ impl RowState {
         bytes.extend(increment.to_le_bytes());
         bytes.extend(half.to_le_bytes());
         bytes.push(has_half.into());
-        push(&mut bytes, &self.env);
+        push(&mut bytes, &self.env)?;
         bytes.extend(hash(&bytes).to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Whether the row failed and has to be reset; its environment is in no state to go on from.
@@ -111,9 +115,19 @@ impl RowState {
     }
 }
 
-pub(super) fn push(bytes: &mut Vec<u8>, part: &[u8]) {
-    bytes.extend(u32::try_from(part.len()).expect("a state is below 4 GiB").to_le_bytes());
+pub(super) fn push(bytes: &mut Vec<u8>, part: &[u8]) -> Result<(), Error> {
+    bytes.extend(length_of(part.len())?);
     bytes.extend_from_slice(part);
+    Ok(())
+}
+
+/// The number before a part of a state.
+fn length_of(bytes: usize) -> Result<[u8; size_of::<u32>()], Error> {
+    let length = u32::try_from(bytes).map_err(|_| {
+        let most = u32::MAX;
+        Error::BadState(format!("a part of the state has {bytes} bytes; saved are at most {most}"))
+    });
+    length.map(u32::to_le_bytes)
 }
 
 /// FNV-1a, 64 bits.
@@ -170,5 +184,21 @@ impl<'a> Reader<'a> {
         let [has_half] = self.fixed()?;
         let at = Pcg64State { state, increment, has_half: has_half != 0, half };
         Some(RowState { row, seed, stream: Rng::from_state(at), env: self.bytes()?.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_too_long_is_refused() {
+        let most = u32::MAX as usize;
+        assert_eq!(length_of(most).expect("it fits"), [u8::MAX; 4]);
+        let refused = length_of(most + 1).expect_err("it does not fit").to_string();
+        assert_eq!(
+            refused,
+            "a part of the state has 4294967296 bytes; saved are at most 4294967295"
+        );
     }
 }

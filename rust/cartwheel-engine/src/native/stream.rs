@@ -16,6 +16,15 @@ pub enum Seed {
 }
 
 impl Seed {
+    /// The random stream that it begins; `None` if the seed is unknown.
+    pub(super) fn stream(&self) -> Option<Rng> {
+        match self {
+            Self::Number(number) => Some(Rng::from_wide_seed(*number)),
+            Self::Words(words) => Some(Rng::from_seed_words(words)),
+            Self::Unknown => None,
+        }
+    }
+
     /// A number from all bits of the seed, see [`mixed`]; `None` if the seed is unknown.
     pub fn mixed(&self) -> Option<u64> {
         match self {

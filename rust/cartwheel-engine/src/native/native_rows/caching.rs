@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cartwheel_abi::{LEAVE, RESET, SHOW};
-use cartwheel_core::rng::Rng;
 
 use super::{NativeRows, Place};
 use crate::error::Error;
@@ -109,11 +108,9 @@ impl NativeRows {
         let (mut streams, mut commands) = (self.streams.clone(), vec![LEAVE; count]);
         let mut states = Vec::new();
         for (row, seed) in seeds {
-            streams[row] = match &seed {
-                Seed::Number(number) => Rng::from_wide_seed(*number),
-                Seed::Words(words) => Rng::from_seed_words(words),
-                Seed::Unknown => streams[row].clone(),
-            };
+            if let Some(stream) = seed.stream() {
+                streams[row] = stream;
+            }
             commands[row] = RESET;
             let (mut leaves, mut outcomes) = memory.columns(0..count);
             let mut call =
@@ -125,7 +122,7 @@ impl NativeRows {
             }
             commands[row] = LEAVE;
             let state = self.save(row, seed, streams[row].clone())?;
-            states.push(CachedState::write(&state, self.infos.first()));
+            states.push(CachedState::write(&state, self.infos.first())?);
         }
         self.infos.clear();
         Ok(states)

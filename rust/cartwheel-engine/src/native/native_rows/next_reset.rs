@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use cartwheel_abi::RESET;
-use cartwheel_core::rng::Rng;
 
 use super::{NativeRows, Place};
 use crate::native::mailbox::RowReset;
@@ -40,10 +39,8 @@ impl NativeRows {
 
     /// Gives a row the random stream of a seed.
     pub(super) fn seed(&mut self, row: usize, seed: Seed) {
-        match &seed {
-            Seed::Number(number) => self.streams[row] = Rng::from_wide_seed(*number),
-            Seed::Words(words) => self.streams[row] = Rng::from_seed_words(words),
-            Seed::Unknown => {}
+        if let Some(stream) = seed.stream() {
+            self.streams[row] = stream;
         }
         self.seed_draw(row, &seed);
         self.seeds[row] = seed;
