@@ -244,7 +244,7 @@ def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers)
 
 
 class InterruptingEnv(TranscriptEnv):
-    """Of the action 2, Ctrl-C comes late in a step, and the results come a moment after it."""
+    """Of the action 2, Ctrl-C comes as the step ends."""
 
     def __init__(self, caller):
         super().__init__(length=1000)
@@ -252,26 +252,46 @@ class InterruptingEnv(TranscriptEnv):
 
     def step(self, action):
         if action == 2:
-            time.sleep(0.066)  # the caller looks at signals after 63 ms, and then after 113 ms
             os.kill(self.caller, signal.SIGINT)
-            time.sleep(0.04)
         return super().step(action)
 
 
-def test_ctrl_c_comes_before_the_results_of_a_long_step(build_workers):
-    envs = build_workers([partial(InterruptingEnv, os.getpid())] * 2, num_workers=1)
+def test_results_that_come_with_ctrl_c_are_still_to_be_received(build_workers):
+    envs = build_workers([partial(InterruptingEnv, os.getpid())] * 2, num_workers=2)
     envs.reset()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    for steps in (1, 3, 5):
+        with pytest.raises(KeyboardInterrupt):
+            envs.step(np.array([2, 0]))
+        assert envs.step_wait()[0].tolist() == [[steps]] * 2
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come as the send ends
+            envs.send(np.array([0, 2]))
+            envs.recv(timeout=30)
+        assert envs.recv(timeout=30)[0].tolist() == [[steps + 1]] * 2
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_ctrl_c_in_a_native_step_keeps_its_results(num_workers):
+    """With one worker the calling thread steps all rows, and looks at signals afterwards."""
+    repeated = {"action_repeat": 20_000, "max_episode_steps": 10**9}
+    build = partial(cartwheel.NativeVectorEnv, "Pendulum-v1", 2, num_workers=num_workers)
+    envs, expected = build(**repeated), build(**repeated)
+    actions = np.zeros((2, 1), np.float32)
+    expected.reset(seed=1)
+    result = expected.step(actions)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        for _ in range(2):  # on a busy machine the caller may be late
+        for _ in range(3):  # on a busy machine it may come before the step begins
+            envs.reset(seed=1)
+            signal.setitimer(signal.ITIMER_REAL, 2e-3)
             with pytest.raises(KeyboardInterrupt):
-                envs.step(np.array([2, 0]))
+                envs.step(actions)
             if envs._pool.pending():
                 break
     finally:
-        signal.signal(signal.SIGINT, before)
-    seen = envs.step_wait()[0]
-    assert envs.step(np.array([0, 0]))[0].tolist() == (seen + 1).tolist()
+        signal.signal(signal.SIGALRM, before)
+    assert_identical(envs.step_wait(), result)
+    envs.close()
+    expected.close()
 
 
 class ToldEnv(gym.Env):

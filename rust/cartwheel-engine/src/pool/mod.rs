@@ -66,6 +66,7 @@ use dropped::Dropped;
 pub use dropped::DroppedRow;
 use in_flight::InFlight;
 pub use in_flight::RecvOrder;
+use received::Found;
 pub use received::{Event, Received, ReceivedRows};
 pub use recording::Recorded;
 use recording::Recording;
@@ -129,6 +130,8 @@ pub struct Pool {
     watchdog: Watchdog,
     task: u32,
     pending: Option<Pending>,
+    /// Results that the last wait has found, until they are handed out.
+    found: Option<Found>,
     phases: Vec<u8>,
     /// Whether the call that finished last was the first half of a step.
     half_done: bool,
@@ -183,6 +186,7 @@ impl Pool {
             policy,
             task: 0,
             pending: None,
+            found: None,
             half_done: false,
             recording: None,
             broken: None,

@@ -19,6 +19,15 @@ pub struct Received {
     pub resets: Vec<usize>,
 }
 
+/// Results that a wait has found and that were not handed out.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Those of the pending call, whose task has this number.
+    Call(u32),
+    /// Those of `count` rows that were sent, from place `first` of a batch on.
+    Rows { batch: u64, first: usize, count: usize },
+}
+
 /// The rows of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceivedRows {

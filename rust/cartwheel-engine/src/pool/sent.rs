@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::in_flight::RecvOrder;
+use super::received::Found;
 use super::sending::{Sending, runs};
 use super::waiting::Awaited;
 use super::{Pool, Received, ReceivedRows, Waker, Workers};
@@ -208,6 +209,24 @@ impl Pool {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
+        self.await_rows(min, max, timeout, interrupted)?;
+        let mut received = Received::default();
+        self.take(&mut received)?;
+        Ok(received)
+    }
+
+    /// The wait of [`Pool::receive_some`] alone: rows stay in flight until [`Pool::take`] hands them out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::receive_some`].
+    pub fn await_rows(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
         self.check_usable()?;
         if !self.sent.any() {
             return Err(Error::NothingInFlight);
@@ -219,11 +238,14 @@ impl Pool {
         self.want(end);
         let is_over = |_: &Waker| limit.as_ref().is_some_and(Limit::is_over);
         let stepped = self.step_sent(first..first + max, is_over);
-        if stepped >= end - first && stepped > 0 {
-            return self.hand_out(stepped); // without the wait, which looks at each place again
-        }
-        self.wait(Awaited::Rows { batch, first, end }, limit, interrupted)?;
-        self.hand_out(self.memory.control.batches().committed(batch, first..first + max))
+        let count = if stepped >= end - first && stepped > 0 {
+            stepped // without the wait, which looks at each place again
+        } else {
+            self.wait(Awaited::Rows { batch, first, end }, limit, interrupted)?;
+            self.memory.control.batches().committed(batch, first..first + max)
+        };
+        self.found = Some(Found::Rows { batch, first, count });
+        Ok(())
     }
 
     /// Requests a ring when the next batch is filled up to place `end`.
@@ -309,6 +331,30 @@ impl Pool {
         let batches = self.memory.control.batches();
         let count = if any { batches.committed(batch, place..end) } else { 0 };
         if count == 0 { Ok(None) } else { self.hand_out(count).map(Some) }
+    }
+
+    /// Hands out what the last [`await_call`](Pool::await_call) or [`await_rows`](Pool::await_rows) has found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`]; afterwards the pool can only be closed.
+    ///
+    /// # Panics
+    ///
+    /// When it found nothing, or that was handed out before.
+    pub fn take(&mut self, received: &mut Received) -> Result<(), Error> {
+        match self.found.take().expect("a wait has found something") {
+            Found::Call(task) => {
+                let pending = self.pending.take_if(|pending| pending.task_word.task == task);
+                self.take_finished(received, pending.expect("it was not handed out"));
+            }
+            Found::Rows { batch, first, count } => {
+                let next = (self.sent.batch, self.sent.taken);
+                assert_eq!(next, (batch, first), "they were not handed out");
+                *received = self.hand_out(count)?;
+            }
+        }
+        Ok(())
     }
 
     /// Hands out the next `count` places of the batch, which are filled. What the places announce

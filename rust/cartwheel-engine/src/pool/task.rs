@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::received::{Received, ReceivedRows};
+use super::received::{Found, Received, ReceivedRows};
 use super::waiting::Awaited;
 use super::{Pool, Workers};
 use crate::call::Call;
@@ -107,9 +107,9 @@ impl Pool {
 
     /// Waits for the pending call and hands out its result.
     ///
-    /// `interrupted` is called every 1 to 50 ms, and after a signal; when it returns `true`, the wait ends. The
-    /// caller's own part is done in whole shards, of a thread pool's shards at least one for each call, so
-    /// polling with a zero timeout eventually finishes.
+    /// `interrupted` is called every 1 to 50 ms; when it returns `true`, the wait ends. The caller's own
+    /// part is done in whole shards, of a thread pool's shards at least one for each call, so polling with
+    /// a zero timeout eventually finishes.
     ///
     /// # Errors
     ///
@@ -141,6 +141,40 @@ impl Pool {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
+        self.await_call(call, timeout, interrupted)?;
+        self.take(received)
+    }
+
+    /// Hands out the result of a call that was pending and whose task is done.
+    pub(super) fn take_finished(&mut self, received: &mut Received, pending: Pending) {
+        let Pending { call, lease, .. } = pending;
+        if let Some(lease) = &lease {
+            lease.read(lease.layout().phases_offset(), &mut self.phases);
+            if !(self.policy.has_external_rewards && call == Call::Step) {
+                self.meter.count_batch(self.phases.len(), lease.must_copy());
+            }
+        }
+        self.half_done = self.policy.has_external_rewards && call == Call::Step;
+        received.lease = lease;
+        received.rows = ReceivedRows::All(self.phases.len());
+        received.resets.clear();
+        self.announced(received);
+        if !received.failed.is_empty() {
+            self.recording = None; // the following steps do not continue it
+        }
+    }
+
+    /// The wait of [`Pool::finish`] alone: the call stays pending until [`Pool::take`] hands out its result.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::finish`].
+    pub fn await_call(
+        &mut self,
+        call: Call,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
         self.check_usable()?;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
@@ -165,21 +199,7 @@ impl Pool {
         if !matches!(self.workers, Workers::Inline(..)) {
             self.wait(Awaited::Task(task), limit, interrupted)?;
         }
-        let lease = self.pending.take().and_then(|pending| pending.lease);
-        if let Some(lease) = &lease {
-            lease.read(lease.layout().phases_offset(), &mut self.phases);
-            if !(self.policy.has_external_rewards && call == Call::Step) {
-                self.meter.count_batch(self.phases.len(), lease.must_copy());
-            }
-        }
-        self.half_done = self.policy.has_external_rewards && call == Call::Step;
-        received.lease = lease;
-        received.rows = ReceivedRows::All(self.phases.len());
-        received.resets.clear();
-        self.announced(received);
-        if !received.failed.is_empty() {
-            self.recording = None; // the following steps do not continue it
-        }
+        self.found = Some(Found::Call(task));
         Ok(())
     }
 

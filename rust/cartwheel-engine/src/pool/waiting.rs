@@ -1,9 +1,8 @@
 //! Waiting for workers: for their acknowledgements, their death and their end.
 //!
 //! A wait consists of slices of 1 to 50 ms. At the end of a slice the pool checks the workers'
-//! pidfds, so a death is noticed within 50 ms, and asks its caller whether to continue. A slice may
-//! take several sleeps: a ring or a handled signal ends a sleep, not the slice. After a signal the
-//! pool asks at once, so that Ctrl-C comes before the results, which would be lost with it.
+//! pidfds, so a death is noticed within 50 ms, and asks its caller whether to continue, so Ctrl-C
+//! works. A slice may take several sleeps: a ring or a handled signal ends a sleep, not the slice.
 //!
 //! A pool that receives rows in parts may never sleep: rows of living workers keep arriving, and a
 //! dead worker's rows are not missed. So receiving checks the pidfds too, when the last check is 50
@@ -20,7 +19,7 @@ use crate::error::Error;
 use crate::memory::Lease;
 use crate::platform::process_id;
 use crate::protocol::Control;
-use crate::wake::{Op, Parked, TaskWord, doorbell_disarm, is_unrung, park};
+use crate::wake::{Op, Parked, TaskWord, doorbell_disarm, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -217,9 +216,6 @@ impl Pool {
             }
             let now = Instant::now();
             if !slice.left(now).is_zero() && !limit.is_some_and(|limit| limit.is_over()) {
-                if is_unrung(&doorbell) && interrupted() {
-                    return Err(Error::Interrupted);
-                }
                 continue; // woken early: no health check is due yet
             }
             // It may have acknowledged and then ended between the two checks.

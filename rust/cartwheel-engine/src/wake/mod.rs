@@ -22,8 +22,7 @@ pub(crate) use latch::{Latch, acknowledge, acknowledge_uncounted, count};
 #[cfg(all(loom, test))]
 pub(crate) use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::{
-    IDLE, PARKED, Parked, WakeRequest, doorbell_disarm, is_closing, is_unrung, park, publish, ring,
-    take,
+    IDLE, PARKED, Parked, WakeRequest, doorbell_disarm, is_closing, park, publish, ring, take,
 };
 pub(crate) use spin_policy::SpinPolicy;
 pub use task_word::Op;

@@ -80,11 +80,6 @@ pub(crate) fn doorbell_disarm(word: &impl Word) {
     word.swap(IDLE);
 }
 
-/// Whether a sleeper that woke before the end of its slice was not rung: a signal woke it.
-pub(crate) fn is_unrung(word: &impl Word) -> bool {
-    word.load() == PARKED
-}
-
 /// Whether a thread wants the waiting thread of a pool to return. Any thread makes the request, and the
 /// thread that waits takes it.
 #[derive(Debug, Default)]

@@ -71,7 +71,7 @@ impl State {
             native.get().post_failed(&rows);
             let explain = |error| self.callbacks.explain(py, error, Call::Call, calling);
             self.pool.begin(Call::Call, 0).map_err(explain)?;
-            self.finish(py, Some(Call::Call), calling, None)?;
+            self.finish_part(py, Call::Call, calling)?;
         }
         self.pool.fail_rows(&rows);
         Ok(())
@@ -110,7 +110,7 @@ impl State {
         native.post_begun(&function.parameter, &value, &rows, streams.get().take())?;
         let explain = |error| self.callbacks.explain(py, error, Call::Call, calling);
         self.pool.begin(Call::Call, 0).map_err(explain)?;
-        let answered = self.finish(py, Some(Call::Call), calling, None)?;
+        let answered = self.finish_part(py, Call::Call, calling)?;
         self.discard_messages(py, &answered)?;
         let shown = native.take_shown(&rows)?;
         let Some(lease) = &mut received.lease else { return Ok(()) };

@@ -128,7 +128,7 @@ impl State {
             .and_then(|computed| self.post_rewards(py, &computed));
         let explain = |error| self.callbacks.explain(py, error, Call::Settle, calling);
         self.pool.begin(Call::Settle, 0).map_err(explain)?;
-        *received = self.finish(py, Some(Call::Settle), calling, None)?;
+        *received = self.finish_part(py, Call::Settle, calling)?;
         if let Err(raised) = posted {
             self.drop_results(Some(Call::Step), received);
             self.lose(0..self.rows);

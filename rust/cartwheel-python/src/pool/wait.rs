@@ -34,17 +34,57 @@ impl State {
         py: Python<'_>,
         received: &mut Received,
         call: Option<Call>,
+        rows: (usize, usize),
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        self.await_results(py, call, rows, calling, timeout)?;
+        // Signals that came during the wait: Python would call their handlers as the call returns, and the
+        // results would be lost with what a handler raises. Here they can still be waited for once more.
+        py.check_signals().inspect_err(|_| self.callbacks.has_abandoned = true)?;
+        self.take_results(py, received, call, calling)
+    }
+
+    /// Waits for a call that is a part of the one that the user called. The results of the other parts would
+    /// be lost with what a handler of a signal raises: that may come later.
+    pub(super) fn finish_part(
+        &mut self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+    ) -> PyResult<Received> {
+        let (mut received, size) = (Received::default(), self.pool.batch_size());
+        self.await_results(py, Some(call), (size, size), calling, None)?;
+        self.take_results(py, &mut received, Some(call), calling)?;
+        Ok(received)
+    }
+
+    fn await_results(
+        &mut self,
+        py: Python<'_>,
+        call: Option<Call>,
         (min_rows, max_rows): (usize, usize),
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let waited = call.unwrap_or(Call::Step);
-        self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| {
-            if let Some(call) = call {
-                return pool.finish_into(received, call, timeout, interrupted);
-            }
-            *received = pool.receive_some(min_rows, max_rows, timeout, interrupted)?;
-            Ok(())
+        self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| match call {
+            Some(call) => pool.await_call(call, timeout, interrupted),
+            None => pool.await_rows(min_rows, max_rows, timeout, interrupted),
+        })
+    }
+
+    /// Takes the results of the last wait.
+    fn take_results(
+        &mut self,
+        py: Python<'_>,
+        received: &mut Received,
+        call: Option<Call>,
+        calling: &str,
+    ) -> PyResult<()> {
+        let taken = self.pool.take(received);
+        taken.map_err(|error| {
+            self.callbacks.explain(py, error, call.unwrap_or(Call::Step), calling)
         })?;
         let Some(lease) = &received.lease else { return Ok(()) };
         if let Some(function) = self.reward_function.as_mut().filter(|_| call != Some(Call::Step)) {
@@ -60,38 +100,38 @@ impl State {
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.
-    pub(super) fn wait<T: Send>(
+    fn wait(
         &mut self,
         py: Python<'_>,
         call: Call,
         calling: &str,
         timeout: Option<f64>,
-        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
+        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<(), Error>
         + Send,
-    ) -> PyResult<T> {
+    ) -> PyResult<()> {
         self.callbacks.seconds = timeout;
         // A thread that steps all rows waits for nothing, unless its time is limited. An error is found
         // again below.
         if timeout.is_none() && self.gil.is_alone() {
             let Self { pool, gil, .. } = self;
-            if let Ok(waited) = gil.during(py, || wait(pool, None, &mut || true)) {
+            if gil.during(py, || wait(pool, None, &mut || true)).is_ok() {
                 self.callbacks.has_abandoned = false;
-                return Ok(waited);
+                return Ok(());
             }
         }
         self.wait_for_workers(py, call, calling, timeout, wait)
     }
 
     /// The same, where other threads or processes step rows.
-    fn wait_for_workers<T: Send>(
+    fn wait_for_workers(
         &mut self,
         py: Python<'_>,
         call: Call,
         calling: &str,
         timeout: Option<f64>,
-        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
+        mut wait: impl FnMut(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<(), Error>
         + Send,
-    ) -> PyResult<T> {
+    ) -> PyResult<()> {
         let timeout = as_duration(timeout);
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
