@@ -277,21 +277,21 @@ fn element(at: usize, error: &Error) -> Error {
 macro_rules! parameters {
     ($($name:ident: $field:ident $(. $rest:tt)*),+ $(,)?) => {
         fn parameters() -> &'static [&'static str] {
-            const { &[$($crate::__private::name(stringify!($name))),+] }
+            const { &[$($crate::__private::name(::core::stringify!($name))),+] }
         }
 
-        fn parameter(&self, name: &str) -> Option<&dyn $crate::Parameter> {
-            $(if name == $crate::__private::name(stringify!($name)) {
-                return Some(&self.$field$(.$rest)*);
+        fn parameter(&self, name: &str) -> ::core::option::Option<&dyn $crate::Parameter> {
+            $(if name == $crate::__private::name(::core::stringify!($name)) {
+                return ::core::option::Option::Some(&self.$field$(.$rest)*);
             })+
-            None
+            ::core::option::Option::None
         }
 
-        fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::Parameter> {
-            $(if name == $crate::__private::name(stringify!($name)) {
-                return Some(&mut self.$field$(.$rest)*);
+        fn parameter_mut(&mut self, name: &str) -> ::core::option::Option<&mut dyn $crate::Parameter> {
+            $(if name == $crate::__private::name(::core::stringify!($name)) {
+                return ::core::option::Option::Some(&mut self.$field$(.$rest)*);
             })+
-            None
+            ::core::option::Option::None
         }
     };
 }

@@ -48,6 +48,26 @@ mod renamed {
     }
 }
 
+/// An environment with a name that Rust's prelude has.
+mod shadowed {
+    struct Option {
+        rate: f64,
+    }
+
+    impl Option {
+        cartwheel::parameters! { rate: rate }
+    }
+
+    #[test]
+    fn parameters_do_not_use_the_names_of_the_module_around_them() {
+        let mut env = Option { rate: 0.5 };
+        assert_eq!(Option::parameters(), ["rate"]);
+        let value = env.parameter("rate").unwrap().get();
+        env.parameter_mut("rate").unwrap().set(value).unwrap();
+        assert!(env.parameter("speed").is_none());
+    }
+}
+
 cartwheel::options! {
     /// Options that serde knows under other names.
     #[serde(rename_all = "UPPERCASE")]
