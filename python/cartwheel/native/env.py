@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.spaces import Dict, Discrete, Text, Tuple
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import NativeEnvs
@@ -305,7 +305,8 @@ def _row(space: Space[Any], batch: Any) -> Any:
         return tuple(map(_row, space.spaces, batch))
     if isinstance(space, Dict):
         return {key: _row(part, batch[key]) for key, part in space.spaces.items()}
-    return batch[0]
+    # A `Box` without dimensions has arrays, too, where an index alone returns a number.
+    return batch[0] if isinstance(space, Text) else batch[0, ...]
 
 
 def _batch(space: Space[Any], row: Any) -> Any:

@@ -5,7 +5,7 @@ import copy
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Dict, Discrete, Text
+from gymnasium.spaces import Box, Dict, Discrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
@@ -26,13 +26,15 @@ class Teller(gym.Env):
             "count": Discrete(7),
             "letters": Text(6, min_length=0, charset=letters_of_bytes),
             "newest": Text(1, min_length=0, charset=letters_of_bytes),
+            "share": Box(0, 1, ()),
         }
     )
     action_space = Discrete(2)
 
     def _observation(self):
         letters = self.letters
-        return {"count": len(letters), "letters": letters, "newest": letters[-1:]}
+        texts = {"letters": letters, "newest": letters[-1:]}
+        return {"count": len(letters), **texts, "share": np.array(len(letters) / 6, np.float32)}
 
     def reset(self, *, seed=None, options=None):  # noqa: ARG002
         super().reset(seed=seed)
@@ -139,7 +141,9 @@ def test_partial_batches_and_single_environments_have_texts():
     with gym.make(TELLER) as env:
         observation, _ = env.reset(seed=4)
         assert observation in env.observation_space
-        assert env.step(1)[0] in env.observation_space
+        observation = env.step(1)[0]
+        assert observation in env.observation_space
+        assert isinstance(observation["share"], np.ndarray)  # a number would be cast with a warning
 
 
 def test_states_continue_with_the_same_texts():

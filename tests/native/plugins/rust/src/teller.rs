@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Text, TextSpace, Transition};
+use cartwheel::{
+    DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Text, TextSpace, Transition,
+};
 
 cartwheel::view! {
     /// An observation: a dictionary with these keys.
@@ -13,6 +15,8 @@ cartwheel::view! {
         letters: Text,
         /// The last letter, or nothing.
         newest: Text,
+        /// The part of the letters that there can be: a `Box` without dimensions.
+        share: f32,
     }
 }
 
@@ -51,6 +55,7 @@ impl Env for Teller {
             ("count", Space::discrete(i64::from(MOST) + 1)),
             ("letters", Space::text(MOST.into(), &charset)),
             ("newest", Space::Text(newest)),
+            ("share", Space::shaped_box(DType::F32, &[], 0.0, 1.0)),
         ]);
         Spaces { observation, action: Space::discrete(2) }
     }
@@ -76,6 +81,7 @@ impl Env for Teller {
     fn observe(&self, mut told: ToldMut<'_>) {
         *told.count = i64::from(self.count());
         told.letters.set(&self.letters);
+        *told.share = f32::from(self.count()) / f32::from(MOST);
         told.newest.set(self.letters.chars().last().map(String::from).as_deref().unwrap_or(""));
     }
 
