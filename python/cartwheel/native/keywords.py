@@ -290,11 +290,13 @@ def _as_number(name: str, value: Any) -> int | float:
 
 def _value_as_json(name: str, value: Any) -> str:
     try:
-        return json.dumps(value, default=_plain, allow_nan=False)
+        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False)
+        text.encode()  # UTF-8 has no halves of characters
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"`{name}` cannot be passed to a native environment: {shown(value)}"
         ) from error
+    return text
 
 
 def _plain(value: Any) -> Any:

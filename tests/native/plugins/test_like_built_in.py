@@ -183,6 +183,7 @@ for make in {makes}:
         ({"length": "x"}, ValueError, f"^{CORRIDOR}: `length` must be a whole number, got 'x'"),
         ({"length": 2}, ValueError, f"^{CORRIDOR}: length must be at least 3, got 2"),
         ({"reward": float("nan")}, ValueError, "`reward` cannot be passed to a native environment"),
+        ({"reward": "\ud800"}, ValueError, "`reward` cannot be passed to a native environment"),
         ({"worker": 4}, ValueError, "`worker` of native environments must be None"),
     ],
     ids=str,
