@@ -231,7 +231,7 @@ def empty(space: Space[Any], steps: int, name: str) -> Any:
             if isinstance(array, str):  # row and step
                 path = path.rsplit("/", 2)[0]
             raise TypeError(
-                f"a rollout needs arrays, but the space of `{path}` has no fixed shape: {space}. "
+                f"a rollout needs arrays, but the space of `{path}` has no fixed shape. "
                 "FilterObservation leaves parts of observations out, and FlattenObservation makes "
                 "texts numbers (`cartwheel.wrappers`)."
             )
