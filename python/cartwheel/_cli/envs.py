@@ -216,7 +216,7 @@ def _default(described: Described) -> str:
 
 def _value(value: Any) -> str:
     """Returns a value as Python code, with six digits."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
         parts = ", ".join(map(_value, value))
