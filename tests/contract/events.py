@@ -149,6 +149,24 @@ def error_in_recv(play):
     play.steps(7)
 
 
+@event(breaks=True)
+def results_that_a_wrapper_loses(play):
+    """Several in a row: a batch that is lost says nothing of those that were lost before it."""
+    play.reset()
+    for count in range(0 if play.subject.inside == OFF else 2):  # resets of an adapter show some
+        play.steps(count)
+        play.step_that_is_lost()
+        play.step_that_is_lost([2, 1])
+        play.reset_rows([0])
+        play.reset_that_is_lost([0, 1], [20, None])
+        play.step_that_is_lost()
+        play.steps(2)
+        play.reset_that_is_lost([2], [30])
+        play.reset_that_is_lost([1], [None])
+        play.reset_rows([0])
+    play.steps(9)
+
+
 @event()
 def masked_reset(play):
     play.reset()
@@ -293,7 +311,11 @@ def restarted_environments(play):
     play.reset()
     for row in range(3):
         play.steps(row + 1)
+        saved = play.save(row)
+        play.next_reset(row, 40, row + 2)
         play.step_that_restarts(row)
+        if row == 1:
+            play.restore(row, saved)
     play.steps(9)
 
 

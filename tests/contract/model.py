@@ -300,12 +300,11 @@ class Model:
     def fail(self, row, place):
         """A step that fails; the environment in its stead is at ``place`` afterwards."""
         state = self.rows[row]
-        last, state.origin, state.kept = state.now, None, (None, None)
-        state.replaced = place
+        last, state.origin, state.replaced = state.now, None, place
         if self.mode != SAME:
             return Told(row, last, None, failed=True)
         state.replaced = place._replace(begun=place.begun - 1)  # it was reset already
-        return Told(row, self.reset(row).now, None, failed=True, last=last)
+        return Told(row, self.reset(row, *state.kept).now, None, failed=True, last=last)
 
     def rest(self, row):
         """A batch of all rows in which this one was left alone."""
@@ -320,6 +319,7 @@ class Model:
         moment, length = saved
         state = self.rows[row]
         state.length, state.origin, state.kept = length, None, (None, None)
+        state.replaced = None
         now = Moment(row, "restored", moment.place)
         now.terminated, now.truncated = moment.terminated, moment.truncated
         return Told(row, self._add(now), None)

@@ -16,6 +16,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
+from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
 from tests.support.repetitions import in_turn, times
 from tests.support.wrapping import row_of
@@ -54,6 +55,18 @@ class Gate:
         self._open.set()
 
 
+class Breaking(VectorWrapper):
+    """Changes nothing, and loses the next batch if it is told to."""
+
+    _changes_steps = False
+    loses = False
+
+    def transform(self, _batch):
+        if self.loses:
+            self.loses = False
+            raise ChosenError("chosen to fail in a wrapper")
+
+
 class Play:
     """A subject in one mode, next to the model.
 
@@ -64,11 +77,21 @@ class Play:
         executor: The executor.
         changes: Whether the keys of infos change.
         limits: As for the model.
+        breaks: Whether a wrapper inside may lose batches.
         **keywords: Of the vector environment.
     """
 
     def __init__(
-        self, subject, mode, folder, executor="inline", *, changes=False, limits=None, **keywords
+        self,
+        subject,
+        mode,
+        folder,
+        executor="inline",
+        *,
+        changes=False,
+        limits=None,
+        breaks=False,
+        **keywords,
     ):
         self.subject, self.mode, self.executor = subject, mode, executor
         self.model = Model(mode, NUM_ENVS, changes=changes, limits=limits)
@@ -92,7 +115,8 @@ class Play:
             )
             known = {"mode": mode, "folder": folder}
             given = {name: known[name] for name in known if name in _arguments(subject.wrap)}
-            return weakref.ref(inner), subject.wrap(inner, **given)
+            self.breaking = Breaking(inner) if breaks else inner
+            return weakref.ref(inner), subject.wrap(self.breaking, **given)
 
         self._make_envs = make_envs
         self.inner, self.envs = make_envs()
@@ -253,6 +277,25 @@ class Play:
         with pytest.raises(ChosenError):
             self.envs.step(self.plain.actions(moves))
         self._lose(self.all, moves, row)
+
+    def step_that_is_lost(self, rows=None):
+        """A step whose results a wrapper inside loses."""
+        rows = self._ready(rows)
+        moves = self._moves(rows or self.all)
+        self.breaking.loses = True
+        with pytest.raises(ChosenError):
+            self.envs.step(self.plain.actions(moves), *([] if rows is None else [np.array(rows)]))
+        self._lose(rows or self.all, moves, None)
+
+    def reset_that_is_lost(self, rows, seeds):
+        """A reset of some rows whose results a wrapper inside loses."""
+        options = {"reset_mask": np.isin(np.arange(NUM_ENVS), rows)}
+        given = dict(zip(rows, seeds, strict=True))
+        self.breaking.loses = True
+        with pytest.raises(ChosenError):
+            self.envs.reset(seed=[given.get(row) for row in self.all], options=options)
+        for row in rows:
+            self.model.reset(row, given[row])
 
     def step_that_restarts(self, row):
         """A step in which one row raises, and its environment is replaced."""

@@ -56,6 +56,7 @@ class Late(NamedTuple):
         seen_by: For each place, the number of the first such wrapper, from the innermost on.
         joined: For each transition, the number of the first wrapper that was made after its episode
             began; ``None`` for none.
+        before: What was known of the rows before the batch, for :meth:`Unseen.take_back`.
     """
 
     kinds: NDArray[np.uint8]
@@ -63,6 +64,7 @@ class Late(NamedTuple):
     skipped: NDArray[np.int64]
     seen_by: NDArray[np.intp]
     joined: NDArray[np.intp] | None
+    before: tuple[NDArray[Any], ...]
 
 
 class ActionBatch:
@@ -206,12 +208,16 @@ class Batch:
                 self._finals, self.infos = Finals.from_infos(space, self.infos, names, over)
         return self._finals
 
+    @property
+    def kinds_of_others(self) -> NDArray[np.uint8]:
+        """The kind of each place for wrappers that missed nothing."""
+        return self.kinds if self._kinds_of_others is None else self._kinds_of_others
+
     def catch_up(self, number: int) -> None:
         """Comes to the wrapper with this number, from the innermost on; :attr:`late` is there."""
         assert self.late is not None
-        if self._kinds_of_others is None:
-            self._kinds_of_others = self.kinds
-        kinds, gaps, skipped, seen_by, joined = self.late
+        self._kinds_of_others = self.kinds_of_others
+        kinds, gaps, skipped, seen_by, joined, _ = self.late
         missed = seen_by <= number
         self.kinds = np.where(missed, kinds, self._kinds_of_others)
         if joined is not None:

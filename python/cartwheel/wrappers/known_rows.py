@@ -183,8 +183,7 @@ class KnownRows:
     def lose(self, batch: Batch, seen_by: int) -> None:
         """Notes that the caller gets no results of a batch that ``seen_by`` wrappers have seen."""
         self.on_its_way = None
-        rows = batch.rows
-        kinds = batch.kinds if batch.late is None else batch.late.kinds
+        rows, kinds = batch.rows, batch.kinds_of_others
         begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
         new = kinds != SHOWN
         if batch.absent is not None:  # nothing has begun yet
@@ -192,11 +191,16 @@ class KnownRows:
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
         begins = begun | (over & self._is_same_step)
+        known = begins
+        if batch.late is not None:  # what it showed of results that were lost before, is lost again
+            self.unseen.take_back(rows, batch.late, seen_by)
+            self._kinds.lose(rows[batch.late.kinds != SHOWN], True)
+            known = begins | (batch.late.kinds == RESET)
         seeded = np.zeros(len(rows), np.bool_)
         if batch.seeds is not None or batch.options or self._beginnings.flag.is_set:
             seeds = np.full(len(rows), -1) if batch.seeds is None else batch.seeds
             seeded = begins & (seeds >= 0)
-            self._beginnings.note(rows[begins].tolist(), seeds[begins], batch.options)
+            self._beginnings.note(rows[known].tolist(), seeds[known], batch.options)
         self._lose_known(rows[new], begins[new], seen_by, seeded[new])
         self.drop(rows[new], begun[new], over[new])
 

@@ -100,6 +100,13 @@ class Unseen:
         self.number += 1
         self.last[rows] = self.number
 
+    def take_back(self, rows: NDArray[np.int64], late: Late, seen_by: int) -> None:
+        """A batch that showed where its rows are was lost, after ``seen_by`` wrappers saw it."""
+        for name, column in zip(_COLUMNS, late.before, strict=True):
+            getattr(self, f"_{name}")[rows] = column
+        self._seen_by[rows] = np.maximum(self._seen_by[rows], seen_by)
+        self._note()
+
     def join(self, number: int, *, begins: bool) -> None:
         """A wrapper with this number, from the innermost on, has seen nothing of what rows show.
 
@@ -202,6 +209,7 @@ class Unseen:
         skipped[(self._is_uncounted[at] | self._is_seeded[at]) & ~shows_seed] = -1
         new = new | (skipped != 0)
         seen_by = np.where(new, self._seen_by[at], _ALL)
+        before = tuple(getattr(self, f"_{name}")[at].copy() for name in _COLUMNS)
         self._show(at)
         is_late = new.any() or (joined is not None and (joined < _ALL).any())
-        return Late(kinds, gaps, skipped, seen_by, joined) if is_late else None
+        return Late(kinds, gaps, skipped, seen_by, joined, before) if is_late else None
