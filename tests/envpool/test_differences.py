@@ -98,6 +98,15 @@ def masks(make, theirs):
         assert len(envs.reset(options=options)[0]) == rows
 
 
+def frames(make, theirs):
+    pytest.importorskip("pygame")  # has no wheels for an old C library
+    for module_make, rows in ((make, 3), (theirs.make, 1)):
+        envs = module_make(CARTPOLE, "gymnasium", num_envs=3, render_mode="rgb_array")
+        envs.reset()
+        assert len(envs.render()) == rows
+        assert len(envs.render(2)) == 1
+
+
 def misuse(make, theirs):
     envs, other = make(CARTPOLE, num_envs=2), theirs.make(CARTPOLE, "gymnasium", num_envs=2)
     for pool in (envs, other):
@@ -160,6 +169,7 @@ DIFFERENCES = [
     infos,
     time_steps,
     masks,
+    frames,
     misuse,
     closing,
     options,

@@ -358,6 +358,10 @@ def test_chosen_environments_are_rendered(make, task_id):
     assert frames.dtype == np.uint8
     assert (frames[0] != frames[2]).any()
     np.testing.assert_array_equal(envs.render([2, 0]), frames[[2, 0]])
+    for one in (2, np.int64(2)):
+        np.testing.assert_array_equal(envs.render(one), frames[[2]])
+    with pytest.raises(TypeError, match="must be a one-dimensional array of integers"):
+        envs.render(2.0)
     with pytest.raises(IndexError, match="environment 3"):
         envs.render([3])
     with pytest.raises(ValueError, match="environment 2 twice"):

@@ -39,12 +39,14 @@ These things differ on purpose:
   environment in Python does not declare them.
 * masks: ``reset(options={"reset_mask": ...})`` returns all environments, which Gymnasium's vector
   wrappers expect. EnvPool returns the environments of the mask.
+* frames: ``render()`` returns the frames of all environments, which Gymnasium's vector wrappers
+  expect. EnvPool returns that of the environment ``render_env_id``, by default 0.
 * misuse: Actions of a wrong kind, number or range raise exceptions, as does a ``recv`` without
   results. EnvPool casts or ignores them, hangs, or terminates the program.
 * closing: ``close`` ends the workers, and later calls raise. EnvPool's pools continue.
 * options: The options of environments are Gymnasium's (``map_name`` of FrozenLake-v1 is ``size`` in
-  EnvPool). EnvPool's ``base_path``, ``from_pixels`` and keywords of ``render`` do not exist,
-  because there are no assets.
+  EnvPool). EnvPool's ``base_path``, ``from_pixels`` and the options of its renderer, such as
+  ``render_width``, do not exist: the environment draws.
 * specs: ``state_array_spec``, ``action_array_spec``, ``gen_config`` and the ``gymnasium_*`` spaces
   of ``spec`` do not exist. They describe the memory of EnvPool's core.
 * xla: :meth:`GymnasiumEnvPool.xla` is for native environments, because those in Python cannot run
@@ -53,6 +55,7 @@ These things differ on purpose:
   and ``elapsed_step``.
 """
 
+from cartwheel._cartwheel import VERSION as __version__
 from cartwheel.envpool.checks import EnvBusyError
 from cartwheel.envpool.interfaces import DMEnvPool, GymEnvPool, GymnasiumEnvPool, StepType, TimeStep
 from cartwheel.envpool.make import make, make_dm, make_gym, make_gymnasium, make_spec
@@ -69,6 +72,7 @@ __all__ = [
     "GymnasiumEnvPool",
     "StepType",
     "TimeStep",
+    "__version__",
     "list_all_envs",
     "make",
     "make_dm",

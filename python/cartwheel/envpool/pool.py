@@ -472,7 +472,8 @@ class EnvPool(ClosesAfterWith, Generic[Step]):
         """Renders environments; no results may be outstanding.
 
         Args:
-            env_ids: The environments, an array or list of distinct integers; all by default.
+            env_ids: The environments, an integer or an array or list of distinct integers; all by
+                default.
 
         Returns:
             Frames, ``uint8`` of shape ``(len(env_ids), height, width, 3)``; a list if frames are
@@ -489,6 +490,8 @@ class EnvPool(ClosesAfterWith, Generic[Step]):
                 "there is nothing to render: the pool was made without a render mode; "
                 "render_mode='rgb_array' gives frames"
             )
+        if isinstance(env_ids, int | np.integer):
+            env_ids = [env_ids]
         ids = self._ids if env_ids is None else as_env_ids(env_ids, self.num_envs)
         check_distinct(ids)
         frames = self._envs.render(ids)
