@@ -271,35 +271,25 @@ class DeviceBatches:
         if found is None:
             return None
         memory, (ended, *offsets) = found
+        own = (*leaves, *results.finals)
+        flags = _flags_in_slab(results, ended, offsets, len(leaves[0]))
+        if flags is None or not all(_is_of(lease, array) for array in own):
+            return None
         from_numpy = self._torch.from_numpy  # the quickest way to an address
         source = from_numpy(memory)
-        start, rows = source.data_ptr(), len(leaves[0])
-        places = []
-        for array in (*leaves, *results.finals):
-            flags_of = array.flags
-            if not (array.base is lease and flags_of.c_contiguous and flags_of.writeable):
-                return None
-            places.append(from_numpy(array).data_ptr() - start)
-        flags = [] if results.ended is None else [(results.ended, ended)]
-        if results.outcomes:
-            earned = results.outcomes[0]
-            room = offsets[1] - offsets[0]
-            if earned.dtype != np.float64 or len(earned) != rows or earned.nbytes > room:
-                return None
-            flags += zip(results.outcomes[1:], offsets[1:], strict=True)
-        for array, place in flags:
-            if place is None or array.dtype != np.bool_ or array.shape != (rows,):
-                return None
+        start = source.data_ptr()
         if not self._transfers.registrations.covers(start, memory.nbytes):
             return None
+        places = [from_numpy(array).data_ptr() - start for array in own]
         if results.ended is not None:
             places.append(ended)
         if results.outcomes:
             places += offsets
             if not self._has_pool_rewards:  # wrappers may have others
-                np.ndarray(earned.shape, np.float64, memory, offsets[0])[...] = earned
+                rewards = results.outcomes[0]
+                np.ndarray(rewards.shape, np.float64, memory, offsets[0])[...] = rewards
         for array, place in flags:  # in the slab, any byte but 0 is true
-            np.ndarray((rows,), np.bool_, memory, place)[...] = array
+            np.ndarray(array.shape, np.bool_, memory, place)[...] = array
         key = (memory.nbytes, *places, *[(array.dtype, array.shape) for array in arrays])
         layout = self._layouts.get(key)
         if layout is None:
@@ -307,6 +297,40 @@ class DeviceBatches:
             form = tuple((at, array.dtype, array.shape) for at, array in pairs)
             layout = self._remember(key, Layout(self._torch, form, memory.nbytes))
         return layout, source
+
+
+def _is_of(lease: object, array: NDArray[Any]) -> bool:
+    """Whether an array has the memory of a slab as the pool made it."""
+    flags = array.flags
+    return array.base is lease and flags.c_contiguous and flags.writeable
+
+
+def _flags_in_slab(
+    results: Results, ended: int | None, offsets: list[int], rows: int
+) -> list[tuple[NDArray[np.bool_], int]] | None:
+    """Returns the flags of a batch with their places in its slab.
+
+    Args:
+        results: Of the batch.
+        ended: The place of the flags that final observations have; ``None`` without any.
+        offsets: The places of rewards, terminations and truncations.
+        rows: The rows of the batch.
+
+    Returns:
+        ``None`` if rewards or flags do not fit there.
+    """
+    flags: list[tuple[Any, Any]] = []
+    if results.ended is not None:
+        flags.append((results.ended, ended))
+    if results.outcomes:
+        rewards, room = results.outcomes[0], offsets[1] - offsets[0]
+        if rewards.dtype != np.float64 or len(rewards) != rows or rewards.nbytes > room:
+            return None
+        flags += zip(results.outcomes[1:], offsets[1:], strict=True)
+    for array, place in flags:
+        if place is None or array.dtype != np.bool_ or array.shape != (rows,):
+            return None
+    return flags
 
 
 def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArray[Any]]:
