@@ -187,9 +187,24 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
         """
         step = self._rows.step_wait(self.vector_env.timeout)
         observations, rewards, terminated, truncated, infos = step
-        over = infos["episode_over"]
         ended = terminated | truncated
-        done = ended | over  # the next observation of the row begins an episode
+        by_row = self._step_infos(infos, ended)
+        limited = (truncated & ~terminated).tolist()
+        for info, is_limited in zip(by_row, limited, strict=True):
+            info["TimeLimit.truncated"] = is_limited
+        if self._episodes is not None:
+            # An agent that did not act, also in a row that failed, begins with its next step.
+            kinds = np.where(infos["acted"], TRANSITION, RESET).astype(np.uint8)
+            self._report(self._episodes.step((None, kinds, rewards, terminated, truncated)), by_row)
+        done = ended | infos["episode_over"]  # the next observation of the row begins an episode
+        return observations, rewards.astype(np.float32), done, by_row
+
+    def _step_infos(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        """Returns the infos of each row, those of its last step where it or its environment ended.
+
+        Infos of resets are kept in ``reset_infos``.
+        """
+        over = infos["episode_over"]
         by_row = infos_by_row(_without(infos, (*_STATUS, *_FINALS)), self.num_envs)
         has_last = infos.get("_final_obs", np.zeros_like(over))
         last = np.flatnonzero(has_last | over).tolist()
@@ -208,15 +223,10 @@ class CartwheelAgentsVecEnv(ClosesAfterWith, VecEnv):
                 self.reset_infos[row] = shown
             elif "state" in shown:  # the agent ended before its environment
                 info["state"] = shown["state"]
-        status = {name: infos[name].tolist() for name in _STATUS}
-        status["TimeLimit.truncated"] = (truncated & ~terminated).tolist()
-        for row, info in enumerate(by_row):
-            info.update((name, values[row]) for name, values in status.items())
-        if self._episodes is not None:
-            # An agent that did not act, also in a row that failed, begins with its next step.
-            kinds = np.where(infos["acted"], TRANSITION, RESET).astype(np.uint8)
-            self._report(self._episodes.step((None, kinds, rewards, terminated, truncated)), by_row)
-        return observations, rewards.astype(np.float32), done, by_row
+        for name in _STATUS:
+            for info, value in zip(by_row, infos[name].tolist(), strict=True):
+                info[name] = value
+        return by_row
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""
