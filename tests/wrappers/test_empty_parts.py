@@ -40,6 +40,7 @@ def env_fn(observations, actions=STATE):
 
         def step(self, action):
             assert action in actions
+            self.action = action
             self.steps += 1
             return observations.sample(), 1.0, self.steps == 2, False, {}
 
@@ -94,6 +95,10 @@ def test_flat_actions_come_back_with_their_empty_parts(form):
     flat.reset(seed=1)
     batch = envs.action_space.sample()
     flat.step(flat.flatten(batch))
+    for row, env in enumerate(envs.envs):
+        assert_identical(env.action["push"], batch["push"][row])
+        assert env.action["which"] == ((), batch["which"][1][row])
+        assert env.action["extra"] == {}
     flat.step(flat.action_space.sample())
     flat.close()
 
