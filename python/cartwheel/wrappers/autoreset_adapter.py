@@ -330,24 +330,31 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             self._record(step)
         return step
 
-    def _joined(self, shares: Shares, step: Any, ended: Any, shown: Any, infos: Any) -> Step:
+    def _joined(
+        self,
+        shares: Shares,
+        step: Step | None,
+        ended: NDArray[np.intp],
+        shown: Any,
+        infos: dict[str, Any],
+    ) -> Step:
         """The results of rows that were stepped, and of those that were reset."""
         space, due = self.single_observation_space, len(shares.due)
         if len(ended):
+            assert step is not None, "rows that ended were stepped"
             at = np.arange(due, due + len(ended))
             step = self._same_step(
                 step, ended, nested.take(space, shown, at), take_infos(infos, at)
             )
-        elif not due:
-            return step  # type: ignore[no-any-return]
         if due:
             at = np.arange(due)
             step = self._with_resets(
                 shares, step, nested.take(space, shown, at), take_infos(infos, at)
             )
-        if shares.rows is not None:
+        assert step is not None, "a row was stepped or reset"
+        if shares.rows is not None and (due or len(ended)):
             step[4]["env_index"] = shares.rows
-        return step  # type: ignore[no-any-return]
+        return step
 
     def _same_step(
         self, step: Step, places: NDArray[np.intp], shown: Any, reset_infos: dict[str, Any]
