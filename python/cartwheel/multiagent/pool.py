@@ -74,6 +74,7 @@ class AgentsPool(VectorEnv[Any, Any]):
             and sum(map(_num_bytes, spaces)) <= MAX_DENSE_BYTES
         ):
             self.final_obs = "dense"
+        super()._check_descriptions(descriptions)
 
     @property
     def description(self) -> dict[str, Any]:

@@ -417,13 +417,6 @@ class VectorEnv(
 
     def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
         """Raises if the workers made environments that do not fit together."""
-
-    def _open(
-        self, deadline: Deadline, max_batches: int | None, *, spin: bool, reminder: float | None
-    ) -> None:
-        """Receives the spaces from the workers, makes the memory and opens the pool."""
-        descriptions = self._group.describe(deadline)
-        self._check_descriptions(descriptions)
         identities = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
         check_memory(
@@ -432,6 +425,9 @@ class VectorEnv(
             ". With context='fork' a worker counts what it shares with this process.",
         )
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
+
+    def _read_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
+        """Sets the metadata, the spaces of an environment and those of a batch."""
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
         pairs = [
@@ -451,6 +447,13 @@ class VectorEnv(
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
+    def _open(
+        self, deadline: Deadline, max_batches: int | None, *, spin: bool, reminder: float | None
+    ) -> None:
+        """Receives the spaces from the workers, makes the memory and opens the pool."""
+        descriptions = self._group.describe(deadline)
+        self._check_descriptions(descriptions)
+        self._read_descriptions(descriptions)
         plan = plan_memory(
             (self.single_observation_space, self.single_action_space),
             self._group.shards,
