@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel.wrappers import (
     AtariPreprocessing,
+    DelayAction,
     GrayscaleObservation,
     RecordEpisodeStatistics,
     ResizeObservation,
@@ -233,6 +234,18 @@ def test_a_row_that_fails_within_a_step_shows_its_last_image_again(mode, stack):
         envs = build("inline", ScreenEnv, mode, on_error="restart")
         envs = AtariPreprocessing(envs, screen_size=(10, 8), stack_size=stack)
         assert_traces(drive(envs, script, way), expected)
+
+
+def test_wrappers_inside_act_in_each_frame():
+    """As in nested wrappers of single environments: a delay inside is one of frames."""
+    envs = DelayAction(build("inline", ScreenEnv, N), 1)
+    envs = AtariPreprocessing(envs, frame_skip=2, screen_size=6)
+    for step in (envs.step, lambda actions: (envs.step_async(actions), envs.step_wait())[1]):
+        envs.reset(seed=3)
+        envs.set_attr("length", 99)
+        for number in range(6):
+            assert (step([number % 3] * 3)[4]["action"] == number % 3).all()
+    envs.close()
 
 
 def test_a_rollout_has_what_steps_return():

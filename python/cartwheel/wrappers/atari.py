@@ -107,14 +107,13 @@ class SkippedFrames(KeepsState, WholeBatches):
         """
         if self._recording is not None:
             self._recording.check_step(env_index)
-        return self._finish(self._acted(actions, env_index), env_index, [], None)
+        return self._finish(actions, env_index, [], None)
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
         if self._recording is not None:
             self._recording.check_step(env_index)
-        actions = self._acted(actions, env_index)
-        self._source.step_async(actions, env_index)
+        self._source.step_async(self._acted(actions, env_index), env_index)
         self._wait_for(actions, env_index, [], None)
 
     def step_wait(self, timeout: float | None = None) -> Step:
@@ -127,16 +126,12 @@ class SkippedFrames(KeepsState, WholeBatches):
             "`step(actions, env_index)` steps some rows"
         )
 
-    @property
-    def _actions_of(self) -> Any:
-        """The space of one action of the environments."""
-        return self._source.envs.single_action_space
-
     def _wait_for(self, actions: Any, env_index: Any, frames: list[Frame], places: Any) -> None:
         """The call for the next frame was begun: :meth:`step_wait` goes on with it."""
         rows = env_index if places is None else places
         size = self.num_envs if rows is None else len(rows)
-        kept = chosen_actions(self._actions_of, actions, np.arange(size))  # which is a copy
+        space = self.single_action_space
+        kept = chosen_actions(space, actions, np.arange(size))  # which is a copy
         self._waits_for = kept, None if env_index is None else np.array(env_index), frames, places
 
     def _drop_frames(self) -> None:
@@ -172,14 +167,15 @@ class SkippedFrames(KeepsState, WholeBatches):
                     waits = None
                 else:
                     rows = env_index if places is None else self._rows(env_index, places)
-                    batch = self._called(self._source.step, actions, rows)
+                    batch = self._called(self._source.step, self._acted(actions, rows), rows)
                 frames.append((np.arange(len(batch.kinds)) if places is None else places, batch))
                 goes_on = self._goes_on(batch)
                 is_last = len(frames) == self._frame_skip or not goes_on.any()
                 if is_last or actions is None:  # after Ctrl-C, what went on is one frame
                     break
                 if not goes_on.all():
-                    actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
+                    space = self.single_action_space
+                    actions = chosen_actions(space, actions, np.flatnonzero(goes_on))
                     places = frames[-1][0][goes_on]
             batch = _Step(self, frames).joined()
         except BaseException as error:
@@ -365,6 +361,7 @@ class AtariPreprocessing(VectorWrapper):
     an image of the maximum of the last two frames of the step; where the step had one frame only,
     as after a reset or with ``frame_skip=1``, an image of this frame. ``final_obs`` has the image
     of the terminal frame. A row that ``NEXT_STEP`` resets takes no further frame in that step.
+    Wrappers inside see each frame, and wrappers around it each step.
 
     Maximum, gray and size are one native call for all rows. Gray is that of
     :class:`~cartwheel.wrappers.GrayscaleObservation`, the size that of
