@@ -346,6 +346,8 @@ def test_the_repr_of_a_pool_and_its_wrappers_names_the_task(make, env_type):
     assert re.fullmatch(r"\w+EnvPool\('CartPole-v1', num_envs=3\)", repr(envs))
     if env_type != "dm":
         assert "CartPole-v1" in repr(RecordEpisodeStatistics(envs))
+    envs.spec.id = "set by an adapter"  # as EnvPool's example for Stable-Baselines3 does
+    assert "CartPole-v1" in repr(envs)
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])

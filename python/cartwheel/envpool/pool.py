@@ -500,7 +500,7 @@ class EnvPool(ClosesAfterWith, Generic[Step]):
         return np.stack(frames) if isinstance(frames[0], np.ndarray) else list(frames)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.spec.id!r}, num_envs={self.num_envs})"
+        return f"{type(self).__name__}({self.spec.task_id!r}, num_envs={self.num_envs})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")

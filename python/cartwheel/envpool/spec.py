@@ -69,7 +69,9 @@ class EnvSpec(Specs):
     """A task's spaces and configuration.
 
     Attributes:
-        task_id: The task; ``id`` is the same, under Gymnasium's name.
+        task_id: The task.
+        id: The same, under the name that Gymnasium's vector environments and wrappers use. Programs
+            set it, because EnvPool's specs do not have it.
         observation_space: The space of one environment, or of one player, in EnvPool's form.
         action_space: The space of one environment, or of one player.
         reward_threshold: The reward at which the task counts as solved, or ``None``.
@@ -78,7 +80,7 @@ class EnvSpec(Specs):
     def __init__(
         self, task: Task, config: Config, observation_space: Space[Any], action_space: Space[Any]
     ) -> None:
-        self.task_id = task.task_id
+        self.task_id = self.id = task.task_id
         self.observation_space = observation_space
         self.action_space = action_space
         self.reward_threshold = config.reward_threshold
@@ -98,11 +100,6 @@ class EnvSpec(Specs):
                 spaces = env.metadata["players"][:2]
             env.close()
         return cls(task, config, form_of(spaces[0]).space, spaces[1])
-
-    @property
-    def id(self) -> str:
-        """The task, under the name that Gymnasium's vector environments and wrappers use."""
-        return self.task_id
 
     @property
     def config(self) -> Any:

@@ -37,8 +37,9 @@ def functions(
     """Returns the handle and the functions of a pool, see :meth:`EnvPool.xla`."""
     if not pool._native:
         raise RuntimeError(
-            f"XLA is unavailable for {pool.spec.id!r}: its environments are in Python, and cannot "
-            "run inside of a compiled function. Native ones can, such as cartwheel/CartPole-v1."
+            f"XLA is unavailable for {pool.spec.task_id!r}: its environments are in Python, and "
+            "cannot run inside of a compiled function. Native ones can, such as "
+            "cartwheel/CartPole-v1."
         )
     if pool.autoreset_mode == AutoresetMode.SAME_STEP:
         raise RuntimeError(
