@@ -16,6 +16,7 @@ from gymnasium.envs.registration import (
     parse_env_id,
 )
 
+from cartwheel._internal import gymnasium_classes  # noqa: F401 - before anything is patched
 from cartwheel._internal.arguments import as_num_envs
 from cartwheel._internal.suggestions import keywords_of, shown, wrapper_advice
 from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale, module_advice
@@ -317,10 +318,12 @@ class patch_gymnasium:
         'cartwheel.vector.gymnasium_presets'
 
     It replaces ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up at each call. (A name that was imported before, as by ``from
-    gymnasium.vector import AsyncVectorEnv``, stays Gymnasium's.) The patch begins with the call of
-    ``patch_gymnasium()``. A ``with`` statement restores the classes at its end; :meth:`restore`
-    does so at any time.
+    ``gymnasium.make_vec`` looks up at each call, also in the modules of ``gymnasium.vector`` that
+    define them. (A name that was imported before, as by ``from gymnasium.vector import
+    AsyncVectorEnv``, stays Gymnasium's. So import packages whose subclasses have a ``worker`` of
+    their own or use private attributes, as MO-Gymnasium, before the patch.) The patch begins with
+    the call of ``patch_gymnasium()``. A ``with`` statement restores the classes at its end;
+    :meth:`restore` does so at any time.
     """
 
     def __init__(self) -> None:
@@ -329,8 +332,10 @@ class patch_gymnasium:
 
     @staticmethod
     def _bind(asynchronous: Any, synchronous: Any) -> None:
-        gym.vector.AsyncVectorEnv = asynchronous  # type: ignore[misc]
-        gym.vector.SyncVectorEnv = synchronous  # type: ignore[misc]
+        for module in (gym.vector, gym.vector.async_vector_env):
+            module.AsyncVectorEnv = asynchronous  # type: ignore[attr-defined]
+        for module in (gym.vector, gym.vector.sync_vector_env):
+            module.SyncVectorEnv = synchronous  # type: ignore[attr-defined]
 
     def restore(self) -> None:
         """Restores the classes from before the patch."""

@@ -305,10 +305,12 @@ def test_num_envs_must_be_positive(num_envs):
 
 
 @pytest.fixture
-def unpatched():
+def unpatched(monkeypatch):
     """Restores Gymnasium's classes after the test."""
-    yield
-    gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv = AsyncVectorEnv, SyncVectorEnv
+    for module in (gym.vector, gym.vector.async_vector_env):
+        monkeypatch.setattr(module, "AsyncVectorEnv", AsyncVectorEnv)
+    for module in (gym.vector, gym.vector.sync_vector_env):
+        monkeypatch.setattr(module, "SyncVectorEnv", SyncVectorEnv)
 
 
 @pytest.mark.usefixtures("unpatched")
@@ -341,10 +343,15 @@ def test_a_plain_call_patches_gymnasium():
     patch = cartwheel.patch_gymnasium()
     assert gym.vector.AsyncVectorEnv is cartwheel.AsyncVectorEnv
     assert gym.vector.SyncVectorEnv is cartwheel.SyncVectorEnv
+    # Programs also import them from the modules that define them.
+    assert gym.vector.async_vector_env.AsyncVectorEnv is cartwheel.AsyncVectorEnv
+    assert gym.vector.sync_vector_env.SyncVectorEnv is cartwheel.SyncVectorEnv
     with patch:
         assert gym.vector.AsyncVectorEnv is cartwheel.AsyncVectorEnv
     assert gym.vector.AsyncVectorEnv is AsyncVectorEnv
     assert gym.vector.SyncVectorEnv is SyncVectorEnv
+    assert gym.vector.async_vector_env.AsyncVectorEnv is AsyncVectorEnv
+    assert gym.vector.sync_vector_env.SyncVectorEnv is SyncVectorEnv
 
 
 @pytest.mark.usefixtures("unpatched")

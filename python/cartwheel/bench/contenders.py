@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 # Not from `gymnasium.vector`, whose classes `cartwheel.patch_gymnasium` replaces.
-from gymnasium.vector.async_vector_env import AsyncVectorEnv
-from gymnasium.vector.sync_vector_env import SyncVectorEnv
-
 import cartwheel
 from cartwheel._cartwheel import usable_cpus
+from cartwheel._internal.gymnasium_classes import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.bench.ceiling import Ceiling, NativeCeiling
 from cartwheel.bench.envpool import fastest_envpool
 from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_actions

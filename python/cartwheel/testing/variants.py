@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
-from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
+from cartwheel._internal.gymnasium_classes import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.multiagent.pool import AgentsPool
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.testing.report import Unchecked

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # never patched
 
 from cartwheel._cartwheel import RowKinds
 from cartwheel._internal.arguments import mode_of
+from cartwheel._internal.gymnasium_classes import AsyncState, AsyncVectorEnv
 from cartwheel._internal.reset_arguments import (
     as_reset_of_all,
     as_reset_rows,

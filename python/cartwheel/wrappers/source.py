@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
-from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 from cartwheel._cartwheel import FusedStep
 from cartwheel._internal import nested
+from cartwheel._internal.gymnasium_classes import AsyncVectorEnv, SyncVectorEnv
 from cartwheel._internal.reset_arguments import (
     NUMBERING_OPTIONS,
     as_reset_mask,
