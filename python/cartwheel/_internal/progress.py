@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class Progress:
@@ -47,3 +53,22 @@ class Progress:
         if self._visible:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def reporting(
+    progress: bool | Callable[[int, int], object],  # noqa: FBT001 - the caller's argument
+    total: int,
+    label: str,
+) -> Iterator[Callable[[int], Any]]:
+    """Yields a function that is told how many of ``total`` parts are done.
+
+    It draws a bar for ``True``, calls a function with both numbers, and does nothing for ``False``.
+    """
+    if progress is True:
+        with contextlib.closing(Progress(total)) as bar:
+            yield functools.partial(bar.show, label)
+    elif callable(progress):
+        yield lambda done: progress(done, total)
+    else:
+        yield lambda _: None

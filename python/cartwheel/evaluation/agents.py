@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal.policy import as_function, mask_keywords, mask_parameter
-from cartwheel._internal.progress import Progress
+from cartwheel._internal.progress import reporting
 from cartwheel.evaluation.episode_counter import MAX_FAILURES, given_up_by
 from cartwheel.evaluation.result import Evaluation
 from cartwheel.evaluation.stepping import PlayingRows, check_alone
@@ -87,8 +87,7 @@ def evaluate_agents(
     total = envs.num_envs * episodes_per_env
     with contextlib.ExitStack() as stack:
         stack.enter_context(whole_episodes(envs._pool))
-        if progress is True:
-            bar = stack.enter_context(contextlib.closing(Progress(total)))
+        report = stack.enter_context(reporting(progress, total, "episodes"))
         playing = _AgentStepping(envs, seed, options)
         calls = Calls(envs._pool)
         while quota.done < total:
@@ -101,10 +100,8 @@ def evaluate_agents(
             over = quota.add(playing.rows, columns)
             playing.go_on(over, quota.episodes[playing.rows] == episodes_per_env)
             calls.note()
-            if quota.done > done and progress is True:
-                bar.advance("episodes", quota.done - done)
-            elif quota.done > done and callable(progress):
-                progress(quota.done, total)
+            if quota.done > done:
+                report(quota.done)
     places = {agent: place for place, agent in enumerate(envs.possible_agents)}
     return AgentsEvaluation(
         quota.joint(range(len(places)), seed, confidence),

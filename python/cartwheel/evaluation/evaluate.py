@@ -17,7 +17,7 @@ from cartwheel._internal.policy import (
     mask_keywords,
     mask_parameter,
 )
-from cartwheel._internal.progress import Progress
+from cartwheel._internal.progress import reporting
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords, shown, vector_env_instead
@@ -227,8 +227,7 @@ def evaluate(
         stack.enter_context(frozen(inner))
         stack.enter_context(whole_episodes(inner))
         playing = stack.enter_context(stepping(inner, order, seed, options))
-        if progress is True:
-            bar = stack.enter_context(contextlib.closing(Progress(total)))
+        report = stack.enter_context(reporting(progress, total, "episodes"))
         calls.note()
         while counter.done < total:
             done, actions = counter.done, None
@@ -244,10 +243,8 @@ def evaluate(
                 finished = counter.episodes[rows] == episodes_per_env
             playing.go_on(over, finished)
             calls.note()
-            if ended and progress is True:
-                bar.advance("episodes", ended)
-            elif ended and callable(progress):
-                progress(counter.done, total)
+            if ended:
+                report(counter.done)
     return counter.evaluation(seed, confidence)
 
 
