@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gymnasium.vector import VectorWrapper
 from gymnasium.wrappers import vector as theirs
 
 from cartwheel import wrappers as ours
@@ -121,3 +122,27 @@ def test_row_numbers_that_gymnasium_would_ignore_are_refused():
         with pytest.raises(ValueError, match=f"{name}.*use 'reset_mask'"):
             envs.reset(options={name: [0]})
     envs.close()
+
+
+class WithoutFinalInfos(VectorWrapper):
+    """Its infos have nothing but final observations."""
+
+    def step(self, actions):
+        *results, infos = super().step(actions)
+        return *results, {key: infos[key] for key in infos if key in ("final_obs", "_final_obs")}
+
+
+def test_all_wrappers_see_an_end_of_which_infos_have_the_final_observations_alone():
+    leaner, usual = (
+        ours.NormalizeObservation(ours.FrameStack(wrap(build("sync", "pole", S)), 2))
+        for wrap in (WithoutFinalInfos, VectorWrapper)
+    )
+    assert_identical(leaner.reset(seed=1), usual.reset(seed=1))
+    ends = 0
+    for _ in range(15):
+        actions = np.zeros(3, np.int64)
+        (*results, infos), (*expected, all_infos) = leaner.step(actions), usual.step(actions)
+        assert_identical(results, expected)
+        assert_identical(infos, {key: all_infos[key] for key in infos})
+        ends += len(infos) > 0
+    assert ends

@@ -243,7 +243,8 @@ class Batch:
             among them whose final observations are there; ``None`` if there are none. And these
             observations; ``None`` without any. They may be lost with a worker.
         """
-        if mode != AutoresetMode.SAME_STEP or self.rewards is None or not self.infos:
+        has_infos = self.infos or self._finals is not None
+        if mode != AutoresetMode.SAME_STEP or self.rewards is None or not has_infos:
             return None, None
         finals, over = self.finals(space), self.terminations | self.truncations
         places = NOWHERE if finals is None else finals.places
