@@ -70,13 +70,13 @@ CORE = """
     lib
     space
     info rng
-    autoreset error leaf schedule transition
+    autoreset error leaf schedule simd transition
     dtype
 """
 KERNELS = """
     lib
     image masks returns wrappers
-    simd threads
+    threads
 """
 ENVS = """
     lib

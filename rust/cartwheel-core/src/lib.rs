@@ -10,6 +10,7 @@
 //! | [`panic_message`], [`drop_payload`] | the text of a caught panic; its end |
 //! | [`info`] | infos as a stream of bytes |
 //! | [`rng`] | NumPy's random numbers, bit for bit |
+//! | [`simd`] | loops that are compiled for wide vectors, too |
 //! | [`space`] | Gymnasium's spaces, with bounds |
 //!
 //! Authors use these items through the crate `cartwheel`, which names them again.
@@ -21,6 +22,7 @@ pub mod info;
 mod leaf;
 pub mod rng;
 pub mod schedule;
+pub mod simd;
 pub mod space;
 mod transition;
 

@@ -13,6 +13,5 @@
 pub mod image;
 pub mod masks;
 pub mod returns;
-mod simd;
 mod threads;
 pub mod wrappers;

@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::info::{Buffer, InfoWriter};
+use crate::simd::{self, Loops};
 use crate::{DType, Leaf};
 
 pub use bounds::Bounds;
@@ -343,22 +344,49 @@ fn first<const N: usize>(elements: &[u8], wrong: impl Fn([u8; N]) -> bool) -> Op
     any.then(|| chunks.iter().position(|&bytes| wrong(bytes)).expect("there is one"))
 }
 
+/// Negative if the value is outside the range `(start, count)`: baseline x86-64 cannot compare vectors of
+/// 64-bit integers. The `place` of a value inside is from 0 to `count - 1`; only where it is negative the
+/// difference may overflow.
+#[expect(clippy::inline_always, reason = "takes on the instructions of its caller")]
+#[inline(always)]
+fn sign(value: i64, (start, count): (i64, i64)) -> i64 {
+    let place = value.wrapping_sub(start);
+    place | (count - 1).wrapping_sub(place)
+}
+
+/// The [signs](sign) of integers in one range, taken together.
+struct Signs<'a> {
+    integers: &'a [[u8; 8]],
+    range: (i64, i64),
+    signs: &'a mut i64,
+}
+
+impl Loops for Signs<'_> {
+    #[expect(clippy::inline_always, reason = "takes on the instructions of its caller")]
+    #[inline(always)]
+    fn run(self) {
+        let integers = self.integers.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+        *self.signs = integers.fold(0, |signs, value| signs | sign(value, self.range));
+    }
+}
+
+/// Number of integers from which on vectors are faster.
+const MANY: usize = 16;
+
 /// The first integer outside its range, `(start, count)`; ranges repeat from row to row.
 fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
-    // Negative if the value is outside: baseline x86-64 cannot compare vectors of 64-bit integers. The
-    // `place` of a value inside is from 0 to `count - 1`; only where it is negative the difference may
-    // overflow.
-    let sign = |value: i64, (start, count): (i64, i64)| {
-        let place = value.wrapping_sub(start);
-        place | (count - 1).wrapping_sub(place)
-    };
-    let integers = || elements.as_chunks().0.iter().map(|&bytes| i64::from_ne_bytes(bytes));
-    if let [range] = ranges
-        && integers().fold(0, |signs, value| signs | sign(value, *range)) >= 0
+    let (integers, _) = elements.as_chunks();
+    if let [range] = *ranges
+        && integers.len() >= MANY
     {
-        return None;
+        let mut signs = 0;
+        simd::run(Signs { integers, range, signs: &mut signs });
+        if signs >= 0 {
+            return None;
+        }
     }
-    integers().zip(ranges.iter().cycle()).position(|(value, &range)| sign(value, range) < 0)
+    let values = integers.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+    values.zip(ranges.iter().cycle()).position(|(value, &range)| sign(value, range) < 0)
 }
 
 impl fmt::Display for Space {

@@ -1,4 +1,5 @@
 //! The state machine: commands from phases, phases from outcomes.
+#![expect(clippy::inline_always, reason = "loops take on the instructions of their caller")]
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -6,6 +7,7 @@ use std::ops::Range;
 use super::{AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, restarted};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
+use cartwheel_core::simd::{self, Loops};
 
 const STEP: u8 = RowCommand::Step as u8;
 const RESET: u8 = RowCommand::Reset as u8;
@@ -15,6 +17,9 @@ const SHOW: u8 = RowCommand::Show as u8;
 const RUNNING: u8 = PhaseTag::Running as u8;
 const OVER: u8 = PhaseTag::Over as u8;
 const FAILED: u8 = PhaseTag::Failed as u8;
+
+/// Number of rows that fill a vector of their commands.
+const VECTOR_ROWS: usize = 32;
 
 /// The state of one row, for [`Autoreset::restore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,11 +203,13 @@ impl Autoreset {
     ///
     /// When there is not one command for each row, or when there are fewer outcomes.
     pub fn settle(&mut self, rows: Range<usize>, commands: &[u8], outcomes: &mut Outcomes<'_>) {
-        self.settle_each(rows, commands, outcomes);
+        if rows.len() < VECTOR_ROWS {
+            return self.settle_each(rows, commands, outcomes);
+        }
+        simd::run(Settlement { machine: self, rows, commands, outcomes });
     }
 
-    #[expect(clippy::inline_always, reason = "no loops are left where one row is settled")]
-    #[inline(always)]
+    #[inline(always)] // no loops are left where one row is settled
     fn settle_each(&mut self, rows: Range<usize>, commands: &[u8], outcomes: &mut Outcomes<'_>) {
         let count = rows.len();
         let rewards = &mut outcomes.rewards[..count];
@@ -383,11 +390,27 @@ impl Autoreset {
     }
 }
 
+/// The arguments of [`Autoreset::settle`].
+struct Settlement<'a, 'o> {
+    machine: &'a mut Autoreset,
+    rows: Range<usize>,
+    commands: &'a [u8],
+    outcomes: &'a mut Outcomes<'o>,
+}
+
+impl Loops for Settlement<'_, '_> {
+    #[inline(always)]
+    fn run(self) {
+        self.machine.settle_each(self.rows, self.commands, self.outcomes);
+    }
+}
+
 // The loops of `Autoreset::settle`. Each goes over few columns and has no branches, so that it
 // becomes vector instructions: the arguments of a function are known not to overlap. A mask has all
 // bits set or none.
 
 /// Rows that were not stepped have no reward.
+#[inline(always)]
 fn clear_rewards(commands: &[u8], rewards: &mut [f64]) {
     for (reward, &command) in rewards.iter_mut().zip(commands) {
         *reward = if command == STEP { *reward } else { 0.0 };
@@ -395,6 +418,7 @@ fn clear_rewards(commands: &[u8], rewards: &mut [f64]) {
 }
 
 /// Counts steps, and truncates the episodes that reach the limit, if it is not 0.
+#[inline(always)]
 fn count_steps(commands: &[u8], limit: u32, elapsed: &mut [u32], truncations: &mut [u8]) {
     for ((elapsed, truncation), &command) in elapsed.iter_mut().zip(truncations).zip(commands) {
         let steps = elapsed.wrapping_add(u32::from(command == STEP));
@@ -405,6 +429,7 @@ fn count_steps(commands: &[u8], limit: u32, elapsed: &mut [u32], truncations: &m
 
 /// A flag stands where a row was stepped, is cleared where it was reset, and is the kept one
 /// elsewhere.
+#[inline(always)]
 fn settle_flags(commands: &[u8], kept: &mut [u8], flags: &mut [u8]) {
     for ((flag, kept), &command) in flags.iter_mut().zip(kept).zip(commands) {
         let stepped = u8::from(command == STEP).wrapping_neg();
@@ -415,6 +440,7 @@ fn settle_flags(commands: &[u8], kept: &mut [u8], flags: &mut [u8]) {
 }
 
 /// A row that was stepped or reset is over if a flag is set, and running otherwise.
+#[inline(always)]
 fn settle_phases(commands: &[u8], terminations: &[u8], truncations: &[u8], phases: &mut [u8]) {
     let flags = terminations.iter().zip(truncations);
     for ((phase, (termination, truncation)), &command) in phases.iter_mut().zip(flags).zip(commands)

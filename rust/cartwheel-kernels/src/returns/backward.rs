@@ -6,8 +6,8 @@ use super::error::Error;
 use super::float::Float;
 use super::split::{EnvSlice, split};
 use super::sweep::{Row, Step, Sweep};
-use crate::simd::{self, Loops};
 use crate::threads::compute_each;
+use cartwheel_core::simd::{self, Loops};
 
 /// An estimator that computes each step from the next one.
 pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usize>:

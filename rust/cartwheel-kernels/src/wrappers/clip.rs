@@ -1,6 +1,6 @@
 //! Rewards within limits.
 
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// Clips as NumPy does: NaN stays, and of equal numbers the limit is taken.
 pub fn clip(numbers: &mut [f64], low: f64, high: f64) {

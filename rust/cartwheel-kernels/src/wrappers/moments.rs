@@ -1,6 +1,6 @@
 //! Mean and variance of all numbers seen so far.
 
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// Numbers for each turn of the loop: enough to hide the latency of additions.
 const LANES: usize = 8;

@@ -5,7 +5,7 @@ use cartwheel_core::AutoresetMode;
 use super::moments::Moments;
 use super::places::{EndedPlaces, FAILED, Places, RESET, SHOWN, is_stepped};
 use super::slot::Slot;
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns: enough that the
 /// compiler makes a loop of vectors, and not a list of single conversions.

@@ -4,7 +4,7 @@ use super::compress::num_kept;
 use super::moments::{Distances, Moments};
 use super::places::{Places, RESET, SHOWN, StepResults, TRANSITION, is_stepped};
 use super::slot::Slot;
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// Rows whose returns are computed before any is added to the sums: two short loops of vectors.
 const TILE: usize = 64;

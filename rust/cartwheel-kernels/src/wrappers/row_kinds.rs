@@ -3,7 +3,7 @@
 use cartwheel_core::AutoresetMode;
 
 use super::places::{FAILED, INCOMPLETE, NoSuchRow, RESET, SHOWN, TRANSITION, check_rows, index};
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// The last step of the row ended its episode, and the row has not begun another one.
 const OVER: u8 = 1;

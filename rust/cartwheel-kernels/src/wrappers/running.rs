@@ -3,7 +3,7 @@
 use super::bits::each_set;
 use super::places::{At, FAILED, INCOMPLETE, Places, RESET, StepResults, TRANSITION};
 use super::slot::Slot;
-use crate::simd::{self, Loops};
+use cartwheel_core::simd::{self, Loops};
 
 /// The effect of a step on episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

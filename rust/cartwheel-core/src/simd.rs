@@ -10,13 +10,14 @@
 
 /// Loops over the numbers of a batch. A closure would not do, because nothing can make sure that it is
 /// inlined.
-pub(crate) trait Loops {
-    /// Has to be `#[inline(always)]`, as all that it calls in loops, to be compiled for its caller.
+pub trait Loops {
+    /// Runs them. Has to be `#[inline(always)]`, as all that it calls in loops, to be compiled for its caller.
     fn run(self);
 }
 
 /// Runs loops with the widest vectors that the processor has.
-pub(crate) fn run(loops: impl Loops) {
+#[inline]
+pub fn run(loops: impl Loops) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]
