@@ -185,13 +185,14 @@ pub(super) fn is_as_made(
     // SAFETY: and as many strides.
     let strides = unsafe { std::slice::from_raw_parts(strides, 1 + shape.len()) };
     let mut stride = dtype.size();
-    let expected = shape.iter().rev().chain([&rows]);
-    expected.zip(lengths.iter().zip(strides).rev()).all(|(&length, (own, own_stride))| {
-        let is_same =
-            usize::try_from(*own) == Ok(length) && usize::try_from(*own_stride) == Ok(stride);
+    for at in (0..=shape.len()).rev() {
+        let length = if at == 0 { rows } else { shape[at - 1] };
+        if lengths[at].cast_unsigned() != length || strides[at].cast_unsigned() != stride {
+            return false;
+        }
         stride *= length;
-        is_same
-    })
+    }
+    true
 }
 
 /// The flags of an array over aligned memory of another owner, but for the one that depends on its shape.

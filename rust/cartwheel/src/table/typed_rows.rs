@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cartwheel_abi as abi;
 use cartwheel_core::info::RecordKind;
+use cartwheel_core::rng::Rng;
 use cartwheel_core::{Error, Transition, drop_payload};
 
 use super::batch_call::BatchCall;
@@ -96,7 +97,7 @@ impl<E: Env> TypedRows<E> {
             progress.next.set(at);
             let end = if blocks { self.step_ahead(call, at) } else { at + 1 };
             while at < end {
-                at = self.write_stepped(call, at..end, progress);
+                at = self.write_block(call, at..end, progress)?;
                 if at == end {
                     break;
                 }
@@ -118,8 +119,8 @@ impl<E: Env> TypedRows<E> {
         }
     }
 
-    /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block.
-    /// Returns the row after the block.
+    /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block, or is
+    /// alone: to make a block of it takes as long as a cheap step. Returns the row after the block.
     #[inline]
     fn step_ahead(&mut self, call: &mut BatchCall<'_, E>, at: usize) -> usize {
         let rows = call.commands.len();
@@ -127,7 +128,9 @@ impl<E: Env> TypedRows<E> {
             return rows.min(self.ahead.rows.end - call.first);
         }
         let end = rows.min(at + E::BLOCK);
-        self.step_block(call, at..end);
+        if end > at + 1 {
+            self.step_block(call, at..end);
+        }
         end
     }
 
@@ -159,21 +162,22 @@ impl<E: Env> TypedRows<E> {
         self.ahead.rows = own;
     }
 
-    /// Writes the results of rows that were stepped with their block, up to the first row that was
-    /// not, and returns that row. A loop over columns takes half the instructions of [`TypedRows::one`] for
-    /// each row.
+    /// Writes the results of rows that were stepped with their block, and resets those between them; up
+    /// to the first row that needs more, which it returns. A loop over columns takes half the instructions
+    /// of [`TypedRows::one`] for each row, and to leave it and to begin it again takes more than either.
     #[inline]
-    fn write_stepped(
+    fn write_block(
         &mut self,
         call: &mut BatchCall<'_, E>,
         rows: Range<usize>,
         progress: &Progress,
-    ) -> usize {
+    ) -> Result<usize, Failure> {
         let own = call.first + rows.start..call.first + rows.end;
         let Ahead { transitions, rows: ahead, .. } = &self.ahead;
         if E::BLOCK == 1 || !E::Info::EMPTY || !ahead.contains(&own.start) {
-            return rows.start;
+            return Ok(rows.start);
         }
+        let options = call.reset_options.unwrap_or(&self.options);
         let transitions = &transitions[own.start - ahead.start..own.end - ahead.start];
         let stepped = call.commands[rows.clone()].iter().zip(transitions);
         let flags = call.terminations[rows.clone()].iter_mut();
@@ -181,15 +185,22 @@ impl<E: Env> TypedRows<E> {
         let results = call.rewards[rows.clone()].iter_mut().zip(flags);
         let columns = stepped.zip(&mut self.envs[own]).zip(results);
         for (at, (((&command, &stepped), env), results)) in rows.clone().zip(columns) {
-            let (abi::STEP, Some(transition)) = (command, stepped) else { return at };
-            progress.next.set(at); // `observe` may panic
+            progress.next.set(at); // an environment may panic
+            let transition = match (command, stepped) {
+                (abi::STEP, Some(transition)) => transition,
+                (abi::RESET, _) => {
+                    reset(env, &mut call.rngs[at], options)?;
+                    Transition::RESET
+                }
+                _ => return Ok(at),
+            };
             let (reward, (terminated, truncated)) = results;
             *reward = transition.reward;
             *terminated = u8::from(transition.terminated);
             *truncated = u8::from(transition.truncated);
             env.observe(E::Observation::row_mut(&mut call.observations, at));
         }
-        rows.end
+        Ok(rows.end)
     }
 
     /// Carries out the command of one row.
@@ -203,7 +214,7 @@ impl<E: Env> TypedRows<E> {
         let own = call.first + row;
         let transition = match call.commands[row] {
             abi::STEP => {
-                let stepped = if E::BLOCK > 1 {
+                let stepped = if E::BLOCK > 1 && self.ahead.rows.contains(&own) {
                     self.ahead.transitions[own - self.ahead.rows.start]
                 } else {
                     None
@@ -214,7 +225,11 @@ impl<E: Env> TypedRows<E> {
                     None => self.step_one(call, row)?,
                 }
             }
-            abi::RESET => self.reset(call, row)?,
+            abi::RESET => {
+                let options = call.reset_options.unwrap_or(&self.options);
+                reset(&mut self.envs[own], &mut call.rngs[row], options)?;
+                Transition::RESET
+            }
             abi::LEAVE => return Ok(()),
             abi::SHOW => {
                 self.observe(call, row);
@@ -254,18 +269,16 @@ impl<E: Env> TypedRows<E> {
         self.step_one(call, row)
     }
 
-    #[inline(never)] // called once for each episode
-    fn reset(&mut self, call: &mut BatchCall<'_, E>, row: usize) -> Result<Transition, Failure> {
-        let options = call.reset_options.unwrap_or(&self.options);
-        self.envs[call.first + row].reset(&mut call.rngs[row], options)?;
-        Ok(Transition::RESET)
-    }
-
     #[inline]
     fn observe(&mut self, call: &mut BatchCall<'_, E>, row: usize) {
         let place = E::Observation::row_mut(&mut call.observations, row);
         self.envs[call.first + row].observe(place);
     }
+}
+
+#[inline(never)] // called once for each episode; the loops of rows stay small
+fn reset<E: Env>(env: &mut E, rng: &mut Rng, options: &E::ResetOptions) -> Result<(), Failure> {
+    env.reset(rng, options)
 }
 
 #[cold]

@@ -9,10 +9,12 @@ use cartwheel_engine::native::RowReset;
 use super::PLUGIN;
 use crate::support::{Envs, kind, limited};
 
-/// Adds up its actions, with noise; 9 makes it panic. Stepped in blocks of `BLOCK` rows.
+/// Adds up its actions, with noise; 9 makes it panic, 7 and 8 the next reset panic and fail. Stepped in
+/// blocks of `BLOCK` rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Sum<const BLOCK: usize> {
     sum: i64,
+    last: i64,
 }
 
 impl<const BLOCK: usize> Env for Sum<BLOCK> {
@@ -30,15 +32,20 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     }
 
     fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
-        Ok(Self { sum: 0 })
+        Ok(Self { sum: 0, last: 0 })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.sum = rng.integers(0..100);
-        Ok(())
+        match std::mem::take(&mut self.last) {
+            7 => panic!("seven is no end"),
+            8 => Err(Failure::new("eight is no end")),
+            _ => Ok(()),
+        }
     }
 
     fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
+        self.last = action;
         assert!(action != 9, "nine is refused");
         self.sum += action + rng.integers(0..3);
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
@@ -70,7 +77,9 @@ fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>
     let mut rng = Rng::from_seed(1);
     for step in 0..60 {
         if step % 10 == 9 {
-            all.extend(envs.reset(vec![RowReset::Continue; 11], None).everything());
+            for _ in 0..2 {
+                all.extend(envs.reset(vec![RowReset::Continue; 11], None).everything()); // some fail once
+            }
         }
         let mut actions = [0; 11];
         rng.fill_integers(0..9, &mut actions);
@@ -93,7 +102,11 @@ fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>
 fn blocks_of_any_size_equal_single_rows_and_name_the_row_that_panics() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
         let (faults, expected) = play::<1>(mode, 0);
-        assert!(!faults.is_empty(), "rows fail in {mode:?}");
+        for text in ["nine is refused", "seven is no end", "eight is no end"] {
+            let is_there = faults.iter().any(|fault| fault.contains(text));
+            let resets = mode != AutoresetMode::Disabled || text.starts_with("nine");
+            assert_eq!(is_there, resets, "{text} in {mode:?}");
+        }
         for workers in [0, 3] {
             assert_eq!(play::<2>(mode, workers), (faults.clone(), expected.clone()), "{mode:?}");
             assert_eq!(play::<4>(mode, workers), (faults.clone(), expected.clone()), "{mode:?}");
