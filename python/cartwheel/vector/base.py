@@ -315,7 +315,7 @@ class PoolVectorEnv(
         began = time.monotonic()
         pending = self._pool.pending()
         try:
-            if pending is not None:
+            if pending is not None and not self._pool.has_abandoned():  # an error has told of that
                 logger.warn(
                     f"Calling `close` while waiting for a pending call to `{pending}` to complete."
                 )
