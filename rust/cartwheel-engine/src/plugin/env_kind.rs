@@ -135,30 +135,31 @@ impl EnvKind {
         let describe = self.table.required.kind_describe;
         // SAFETY: a function of the table, with its own kind (invariant 2).
         unsafe { describe(self.handle(), &raw mut description) };
-        let Description { observation, observation_nodes, action, action_nodes, .. } = description;
-        // SAFETY: nodes and texts are valid until the kind is freed (abi 2).
-        let observation = unsafe { space(observation, observation_nodes) };
-        // SAFETY: the nodes of the other space, valid until the kind is freed (abi 2).
-        let action = unsafe { space(action, action_nodes) };
-        let of = |what: &'static str| move |why: String| format!("the {what} space {why}");
-        self.spaces = Spaces {
-            observation: observation
-                .map_err(of("observation"))
-                .map_err(|what| self.broken(what))?,
-            action: action.map_err(of("action")).map_err(|what| self.broken(what))?,
+        let space = |what: &str, nodes, count| {
+            // SAFETY: nodes and their texts are valid until the kind is freed (abi 2).
+            let space = unsafe { space(nodes, count) };
+            space.map_err(|why| self.broken(format!("the {what} space {why}")))
         };
-        // SAFETY: texts, valid until the kind is freed (abi 2).
-        let parameters = unsafe { texts(description.parameters, description.num_parameters) };
-        self.parameters = parameters.map_err(|what| self.broken(what))?;
-        // SAFETY: texts, valid until the kind is freed (abi 2).
-        let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
-        self.render_modes = modes.map_err(|what| self.broken(what))?;
+        let spaces = Spaces {
+            observation: space(
+                "observation",
+                description.observation,
+                description.observation_nodes,
+            )?,
+            action: space("action", description.action, description.action_nodes)?,
+        };
+        let names = |list, count| {
+            // SAFETY: texts, valid until the kind is freed (abi 2).
+            unsafe { texts(list, count) }.map_err(|what| self.broken(what))
+        };
+        let parameters = names(description.parameters, description.num_parameters)?;
+        let render_modes = names(description.render_modes, description.num_render_modes)?;
+        let agents = names(description.agents, description.num_agents)?;
+        (self.spaces, self.parameters) = (spaces, parameters);
+        (self.render_modes, self.agents) = (render_modes, agents);
         if description.render_fps > 0 {
             self.render_fps = description.render_fps;
         }
-        // SAFETY: texts, valid until the kind is freed (abi 2).
-        let agents = unsafe { texts(description.agents, description.num_agents) };
-        self.agents = agents.map_err(|what| self.broken(what))?;
         let actions = self.spaces.action.leaves();
         if actions.is_empty() {
             return Err(self.broken("the action space has no arrays".to_owned()));
