@@ -34,7 +34,7 @@ impl Outcomes<'_> {
     }
 
     /// The same columns, borrowed for a shorter time.
-    pub fn reborrow(&mut self) -> Outcomes<'_> {
+    pub(crate) fn reborrow(&mut self) -> Outcomes<'_> {
         Outcomes {
             rewards: self.rewards,
             terminations: self.terminations,

@@ -89,12 +89,12 @@ impl Plan {
 
     /// Number of batches that can be open at once. A batch that was received in part may still be
     /// filled when batches after it need room for every row.
-    pub fn ring(&self) -> usize {
+    pub(crate) fn ring(&self) -> usize {
         self.open_batches() + 1
     }
 
     /// Number of batches that are being filled when every row is in flight.
-    pub fn open_batches(&self) -> usize {
+    pub(crate) fn open_batches(&self) -> usize {
         self.rows().div_ceil(self.batch_size.max(1))
     }
 }

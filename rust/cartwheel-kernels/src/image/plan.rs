@@ -84,7 +84,7 @@ impl Plan {
     }
 
     /// The shape of the results, whose memory has the channels first if that was asked for.
-    pub fn out_shape(&self) -> Shape {
+    pub(crate) fn out_shape(&self) -> Shape {
         self.out
     }
 

@@ -63,7 +63,7 @@ impl Moments {
     /// # Panics
     ///
     /// As for [`merge`](Self::merge); when the copy has another length.
-    pub fn merge_and_copy<T: Copy + Into<f64>>(&mut self, rows: &[T], copy: &mut [T]) {
+    pub(crate) fn merge_and_copy<T: Copy + Into<f64>>(&mut self, rows: &[T], copy: &mut [T]) {
         let columns = self.mean.len();
         if !rows.is_empty() && matches!(columns, 1 | 2 | 4 | 8) {
             assert_eq!(rows.len() % columns, 0, "numbers of {columns} columns");

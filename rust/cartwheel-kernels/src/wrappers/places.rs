@@ -97,7 +97,7 @@ impl<'a> Places<'a> {
     }
 
     /// Whether all kinds fulfill a condition; tests several at a time, in vectors.
-    pub fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
+    pub(crate) fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
         let fails = |failed: u8, &kind: &u8| failed | u8::from(!fulfils(kind)); // a byte, as kinds are
         let (groups, rest) = self.kinds.as_chunks::<64>();
         let mut groups = groups.iter().map(|group| group.iter().fold(0, &fails));
