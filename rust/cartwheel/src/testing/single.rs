@@ -136,14 +136,24 @@ pub(super) fn reads<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     })
 }
 
+/// Keys that vector environments add to infos, as the mask of a key, which begins with an underscore.
+const RESERVED: [&str; 4] = ["final_obs", "final_info", "env_index", "env_error"];
+
 /// A key of an info has one type in all steps, and one at all resets; its arrays have one shape. So have
-/// the keys of dictionaries in it.
+/// the keys of dictionaries in it. No key is one that vector environments add.
 pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     let (mut types, mut shapes) = (BTreeMap::new(), BTreeMap::new());
     for seed in 0..3 {
         for event in subject.life(seed)? {
             let mut values = Vec::new();
             for (key, value) in &event.info {
+                if key.starts_with('_') || RESERVED.contains(&key.as_str()) {
+                    return fail(
+                        format!("info[{key:?}] is a key of vector environments"),
+                        "They add `final_obs`, `final_info`, `env_index`, `env_error` and a mask \
+                         `_key` for each key, which would be lost or replaced: choose another name.",
+                    );
+                }
                 let read =
                     values_of(format!("[{key:?}]"), &mut InfoReader::new(value, 0), &mut values);
                 read.expect("the event's values were read");

@@ -33,6 +33,7 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::InfoTypes, "infos", "info[\"luck\"] has several types: int and float"),
     (Defect::InfoShapes, "infos", "info[\"luck\"] has arrays of several shapes: [1] and [2]"),
     (Defect::InfoShapesWithin, "infos", "info[\"luck\"][\"draws\"] has arrays of several shapes"),
+    (Defect::InfoReserved, "infos", "info[\"final_obs\"] is a key of vector environments"),
     (Defect::BlockDiffers, "blocks", "alone"),
     (Defect::BlockTouchesOthers, "blocks", "of row 3 of 4, which did not run, differs"),
     (Defect::SavesLess, "states", "`load` shows another observation"),

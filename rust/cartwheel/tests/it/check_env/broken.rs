@@ -32,6 +32,7 @@ pub(crate) enum Defect {
     InfoTypes,
     InfoShapes,
     InfoShapesWithin,
+    InfoReserved,
     BlockDiffers,
     BlockTouchesOthers,
     SavesLess,
@@ -71,6 +72,8 @@ cartwheel::view! {
 cartwheel::info! {
     /// The info.
     pub(crate) struct Report {
+        /// A name of vector environments.
+        final_obs: Option<u8>,
         /// A value that may be malformed.
         luck: Luck,
     }
@@ -303,7 +306,8 @@ impl Env for Broken {
         if self.defect == Defect::InfoChanges {
             self.seen.set(self.seen.get() + 1);
         }
-        Report { luck: Luck(self.defect, self.position.into(), self.steps) }
+        let final_obs = (self.defect == Defect::InfoReserved).then_some(1);
+        Report { final_obs, luck: Luck(self.defect, self.position.into(), self.steps) }
     }
 
     cartwheel::parameters! { speed: speed }
