@@ -125,6 +125,7 @@ def error_in_step(play):
     for count in range(4):
         play.steps(count)
         play.step_that_raises(count % 3)
+        play.step_that_needs_a_reset()
         play.reset_rows([count % 3])
     play.steps(9)
 

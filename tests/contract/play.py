@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from gymnasium.error import AlreadyPendingCallError
+from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 
 import cartwheel
 from cartwheel.wrappers.base import VectorWrapper
@@ -335,6 +335,11 @@ class Play:
             self.envs.step_wait()
         if not self.inner()._pool.has_abandoned():  # no call of the environments knows of it
             self.times_out()
+
+    def step_that_needs_a_reset(self):
+        """A row has raised: the step is refused, and nothing changes."""
+        with pytest.raises(ResetNeeded):
+            self.envs.step(self.plain.actions(self._moves(self.all)))
 
     def refuses_a_step(self):
         """The call is still pending."""

@@ -124,6 +124,8 @@ class SentActions(KeepsState, VectorWrapper):
         """Keeps what the steps of a batch sent, which stays as it is."""
         rows, kinds = batch.rows, batch.kinds
         done = is_transition(kinds) & self._waits[rows]
+        if batch.rewards is None:  # of a reset: a step that was refused since then does not count
+            done &= self._source.unseen.last[rows] > self._losses[rows]
         if batch.env_index is None and done.all():
             self._carried_out(_ALL)
         else:
