@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
+from gymnasium.vector import AsyncVectorEnv
 
 import cartwheel
 from cartwheel.workers import channels
@@ -40,6 +41,41 @@ SINGLE = {
     "step": lambda oracle: oracle.step(np.array(ACTIONS)),
     "call": lambda oracle: oracle.call("gravity"),
 }
+
+
+def with_halves_of_its_own(base):
+    """A subclass as programs write them, with methods that a mixin may bring."""
+
+    class Halves:
+        def step_wait(self, timeout=None):
+            observations, rewards, *others = super().step_wait(timeout)
+            return observations, 2 * rewards, *others
+
+        def reset_async(self, seed=None, options=None):
+            super().reset_async(seed=7 if seed is None else seed, options=options)
+
+    class Own(Halves, base):
+        pass
+
+    class Named(Own):
+        def step(self, actions):
+            return *super().step(actions)[:4], {"named": True}
+
+    return Named
+
+
+def test_step_and_reset_call_the_halves_that_a_subclass_overrides():
+    subclasses = [with_halves_of_its_own(AsyncVectorEnv)]
+    subclasses += map(with_halves_of_its_own, (cartwheel.VectorEnv, cartwheel.AsyncVectorEnv))
+    expected = None
+    for subclass in subclasses:
+        envs = subclass([POLE] * 2)
+        found = [envs.reset(), envs.step(np.array(ACTIONS)), envs.reset(seed=3)]
+        envs.close()
+        expected = expected or found
+        assert_identical(found, expected)
+    assert expected[1][1].tolist() == [2, 2]
+    assert not envs.fills_rollouts
 
 
 def test_each_pair_of_calls_gives_what_the_single_call_gives(build_anywhere):

@@ -81,6 +81,19 @@ class PoolVectorEnv(
     _finalizer: Finalizer
     __del__ = keep_open
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Lets a subclass override one half of a step or a reset, as in ``AsyncVectorEnv``.
+
+        There ``step`` calls ``step_async`` and ``step_wait``, and ``reset`` likewise. Here each is
+        one call, unless a subclass has a half of its own.
+        """
+        super().__init_subclass__(**keywords)
+        for whole, in_halves in (("step", _step_in_halves), ("reset", _reset_in_halves)):
+            halves = (f"{whole}_async", f"{whole}_wait")
+            is_own = [getattr(cls, name) is not getattr(PoolVectorEnv, name) for name in halves]
+            if any(is_own) and getattr(cls, whole) is getattr(PoolVectorEnv, whole):
+                setattr(cls, whole, in_halves)
+
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
         """Registers the function that ends the workers.
 
@@ -325,6 +338,19 @@ class PoolVectorEnv(
                     getattr(self, f"{pending}_wait")(grace)
             left = grace - (time.monotonic() - began)
             self._finalizer(max(left, min(grace, LAST_GRACE)))
+
+
+def _step_in_halves(self: Any, actions: Any, env_index: Any = None) -> Any:
+    if env_index is None:
+        self.step_async(actions)
+    else:
+        self.step_async(actions, env_index)
+    return self.step_wait()
+
+
+def _reset_in_halves(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+    self.reset_async(seed=seed, options=options)
+    return self.reset_wait()
 
 
 def _end(
