@@ -269,11 +269,3 @@ def test_a_clip_that_is_not_above_0_is_refused(kind, clip):
     with pytest.raises(ValueError, match="`clip` must be a number above 0"):
         kind(envs, clip=clip)
     envs.close()
-
-
-@pytest.mark.parametrize("kind", [NormalizeObservation, NormalizeReward])
-def test_a_clip_stays_as_the_space_has_it(kind):
-    with kind(build("native", "pole", N), clip=0.7) as envs:
-        with pytest.raises(AttributeError, match="clip"):
-            envs.clip = 0.25
-        assert envs.clip == 0.7

@@ -10,11 +10,13 @@ from gymnasium.wrappers.vector import TransformReward
 import cartwheel
 from cartwheel.wrappers import (
     ClipReward,
+    DelayAction,
     FilterObservation,
     FlattenAction,
     FlattenObservation,
     FrameStack,
     NormalizeObservation,
+    NormalizeReward,
     RecordEpisodeStatistics,
     RecordMetrics,
     TransformAction,
@@ -65,6 +67,23 @@ def test_attributes_that_a_subclass_adds_are_its_own():
     assert (stack.stack_size, stack.padding_type, stack.env.epsilon) == (2, "reset", 1e-8)
     assert (around.stack_size, around.padding_type, around.epsilon) == (7, "none", 3)
     around.close()
+
+
+@pytest.mark.parametrize(
+    ("wrap", "name", "value"),
+    [
+        (lambda envs: NormalizeObservation(envs, clip=0.7), "clip", 0.7),
+        (lambda envs: NormalizeReward(envs, clip=0.7), "clip", 0.7),
+        (lambda envs: FrameStack(envs, 2), "stack_size", 2),
+        (lambda envs: FrameStack(envs, 2), "padding_type", "reset"),
+        (lambda envs: DelayAction(envs, 3), "delay", 3),
+    ],
+)
+def test_what_the_memory_or_the_space_of_a_wrapper_depends_on_cannot_be_set(wrap, name, value):
+    with wrap(poles()) as envs:
+        with pytest.raises(AttributeError, match=name):
+            setattr(envs, name, 1)
+        assert getattr(envs, name) == value
 
 
 @pytest.mark.parametrize("name", ["reset", "send", "recv", "send_reset", "reset_wait", "set_state"])

@@ -82,9 +82,9 @@ class FrameStack(KeepsState, VectorWrapper):
         padding_type: Padding = "reset",
         keys: Sequence[str] | None = None,
     ) -> None:
-        self.stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
+        self._stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
         check_choice("padding_type", padding_type, Padding)
-        self.padding_type = padding_type
+        self._padding_type: Padding = padding_type
         super().__init__(env)
         space: Space[Any] = env.single_observation_space
         self._space_before = space
@@ -97,18 +97,28 @@ class FrameStack(KeepsState, VectorWrapper):
                 raise advised(error, space, lambda part: zero_of(part, "part")) from None
             if next(nested.named(frame, "observations"), None) is None:
                 raise TypeError(f"the observations {space} have no array that could be stacked.")
-            self._set_observation_space(batch_space(space, self.stack_size))
+            self._set_observation_space(batch_space(space, self._stack_size))
         else:
             spaces = self._parts.spaces
             frame = {key: zero_of(part, f"observations/{key}") for key, part in spaces.items()}
-            stacked = {key: batch_space(part, self.stack_size) for key, part in spaces.items()}
+            stacked = {key: batch_space(part, self._stack_size) for key, part in spaces.items()}
             self._set_observation_space(self._parts.space_with(stacked))
         self._zeros = frame
         #: One for each leaf, nested like observations.
         self._stacks: Any = nested.apply(lambda zeros: self._stack(env.num_envs, zeros), frame)
 
+    @property
+    def stack_size(self) -> int:
+        """The number of observations; fixed, as the space."""
+        return self._stack_size
+
+    @property
+    def padding_type(self) -> Padding:
+        """The observations before the first one of an episode; fixed."""
+        return self._padding_type
+
     def _stack(self, num_envs: int, zeros: Any) -> Stack:
-        return Stack(num_envs, self.stack_size, zeros, repeats=self.padding_type == "reset")
+        return Stack(num_envs, self._stack_size, zeros, repeats=self._padding_type == "reset")
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: ``"stacks"``, those of all environments, by the path of their leaf."""

@@ -274,30 +274,35 @@ class DelayAction(SentActions):
     row_entries = ("steps", "waiting")
 
     def __init__(self, env: VectorEnv[Any, Any, Any], delay: int, fill: Any = None) -> None:
-        self.delay = as_integer("delay", delay, 0, limit=65536)
+        self._delay = as_integer("delay", delay, 0, limit=65536)
         super().__init__(env)
         self.fill = zero_of(self._space, "actions") if fill is None else _one(self._space, fill)
         self._next = self._actions()
         #: Given actions ``[num_envs, delay, …]``: that of step ``t`` is at ``t % delay``.
         self._waiting = nested.apply(
-            lambda array: np.repeat(array[:, None], self.delay, axis=1), self._actions()
+            lambda array: np.repeat(array[:, None], self._delay, axis=1), self._actions()
         )
 
+    @property
+    def delay(self) -> int:
+        """The number of steps; fixed, because as many actions are kept."""
+        return self._delay
+
     def _send(self, rows: Rows, actions: Any) -> Any:
-        if self.delay == 0:
+        if self._delay == 0:
             return actions
         steps = self._steps[rows]
-        at = (self._numbers[rows], steps % self.delay)
+        at = (self._numbers[rows], steps % self._delay)
 
         def sent(given: Any, later: Any, waiting: Any, fill: Any) -> Any:
             later[rows] = given
-            return np.where(_per_row(steps >= self.delay, given), waiting[at], fill)
+            return np.where(_per_row(steps >= self._delay, given), waiting[at], fill)
 
         return nested.apply(sent, actions, self._next, self._waiting, self.fill)
 
     def _keep(self, rows: Rows) -> None:
-        if self.delay:
-            at = (self._numbers[rows], self._steps[rows] % self.delay)
+        if self._delay:
+            at = (self._numbers[rows], self._steps[rows] % self._delay)
             nested.assign(self._waiting, at, nested.at(self._next, rows))
 
     def get_own_state(self) -> dict[str, Any]:
