@@ -13,7 +13,8 @@ from cartwheel._internal.versions import load
 load("ray", "ray", "cartwheel.ray", "2.40")
 
 # ruff: noqa: E402 - they import what was loaded
-if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+# Packages before files of them: threads that import both at once would wait for each other.
+if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.rollouts  # noqa: F401
 
 from cartwheel.ray.rollout_actor import WorkerInfo, worker_info

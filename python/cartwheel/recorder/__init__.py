@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-if not TYPE_CHECKING:  # before files of them: a package is loaded whole
+# Packages before files of them: threads that import both at once would wait for each other.
+if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.multiagent
     import cartwheel.wrappers  # noqa: F401
 

@@ -12,7 +12,8 @@ load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
 
 # ruff: noqa: E402 - they import what was loaded
 
-if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+# Packages before files of them: threads that import both at once would wait for each other.
+if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.wrappers  # noqa: F401
 
 from cartwheel.sb3.agents import CartwheelAgentsVecEnv

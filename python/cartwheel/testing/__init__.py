@@ -15,7 +15,8 @@ checks; each failure is an :class:`EnvCheckError`.
 
 from typing import TYPE_CHECKING
 
-if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+# Packages before files of them: threads that import both at once would wait for each other.
+if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.multiagent  # noqa: F401
 
 from cartwheel.testing.check import CHECKS, check_vector_env

@@ -22,7 +22,8 @@ load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
 
 # ruff: noqa: E402 - they import what was loaded
 
-if not TYPE_CHECKING:  # before files of it: a package is loaded whole
+# Packages before files of them: threads that import both at once would wait for each other.
+if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.wrappers  # noqa: F401
 
 from cartwheel.torchrl.agents_env import CartwheelAgentsEnv
