@@ -135,36 +135,12 @@ def check_vector_env(
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
     """
-    if isinstance(envs, gym.vector.VectorWrapper):
-        raise TypeError(
-            f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
-            "rows change what rows show."
-        )
-    if isinstance(envs, AgentRows):
-        raise TypeError("`envs` has a row for each agent: pass the ParallelVectorEnv, `envs.envs`.")
-    rows: Any = _rows_of(envs) if isinstance(envs, AgentsBase) else envs
-    if not isinstance(rows, gym.vector.VectorEnv):
-        raise TypeError(
-            f"`envs` must be a vector environment, got {shown(envs)}: {vector_env_instead(envs)}."
-        )
-    rules = getattr(rows, "_rules", None)
-    if rules is not None and rules.staggered_reset:
-        raise ValueError(
-            "`envs` has staggered_reset=True, so the length of an episode depends on how its row "
-            "is reset: make it without `staggered_reset` for this check."
-        )
+    rows = _rows_of(envs)
     for argument, names in (("skip", skip), ("ignore_infos", ignore_infos)):
         if isinstance(names, str):
             raise TypeError(f"`{argument}` must be a list of names, got {names!r}.")
-    left_out = dict.fromkeys(skip, "left out by `skip`")
     seed, steps = as_integer("seed", seed, 0), as_integer("steps", steps, 1)
-    for name in left_out:
-        if name not in _CHECKS:
-            meant = suggest(name, CHECKS)
-            rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
-            raise ValueError(f"`skip` has no check {name!r}: {rest}")
-    if isinstance(envs, AgentsBase) and _excludes_absent(envs):
-        left_out.setdefault("spaces", "absent agents show values that a space excludes")
+    left_out = _left_out(skip, envs)
     kit = Kit(rows, seed, steps, ignore_infos)
     report = EnvCheckReport(kit.name, notes=kit.notes)
     try:
@@ -187,7 +163,43 @@ def check_vector_env(
     return report
 
 
-def _rows_of(envs: AgentsBase) -> Any:
+def _rows_of(envs: Any) -> Any:
+    """Returns the vector environment to check, of several agents the one of their rows."""
+    if isinstance(envs, gym.vector.VectorWrapper):
+        raise TypeError(
+            f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
+            "rows change what rows show."
+        )
+    if isinstance(envs, AgentRows):
+        raise TypeError("`envs` has a row for each agent: pass the ParallelVectorEnv, `envs.envs`.")
+    rows = _pool_of(envs) if isinstance(envs, AgentsBase) else envs
+    if not isinstance(rows, gym.vector.VectorEnv):
+        raise TypeError(
+            f"`envs` must be a vector environment, got {shown(envs)}: {vector_env_instead(envs)}."
+        )
+    rules = getattr(rows, "_rules", None)
+    if rules is not None and rules.staggered_reset:
+        raise ValueError(
+            "`envs` has staggered_reset=True, so the length of an episode depends on how its row "
+            "is reset: make it without `staggered_reset` for this check."
+        )
+    return rows
+
+
+def _left_out(skip: Collection[str], envs: Any) -> dict[str, str]:
+    """Returns the reason for each check that is left out."""
+    left_out = dict.fromkeys(skip, "left out by `skip`")
+    for name in left_out:
+        if name not in _CHECKS:
+            meant = suggest(name, CHECKS)
+            rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
+            raise ValueError(f"`skip` has no check {name!r}: {rest}")
+    if isinstance(envs, AgentsBase) and _excludes_absent(envs):
+        left_out.setdefault("spaces", "absent agents show values that a space excludes")
+    return left_out
+
+
+def _pool_of(envs: AgentsBase) -> Any:
     """Returns the rows of environments of several agents."""
     for agent, space in envs.single_observation_space.items():
         if not has_fixed_shape(space):
