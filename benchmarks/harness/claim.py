@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import statistics
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cartwheel.bench.command import positive
@@ -49,7 +50,10 @@ class OverheadClaim:
 
     def result_line(self, measurement: Measurement) -> str:
         """A line below ``HEADER``, with microseconds instead of the ratio."""
-        extra_us = 1e6 * measurement.extra_s(self.contender.name, self.against.name)
+        rates = (measurement.rates[one.name] for one in (self.contender, self.against))
+        pairs = zip(*rates, strict=True)
+        extra_s = statistics.median(1 / rate - 1 / other for rate, other in pairs)
+        extra_us = 1e6 * measurement.num_envs * extra_s
         return (
             f"{_pair(measurement, self.contender, self.against)}  {extra_us:+.2f}µs  "
             f"≤ {self.bound_us:g} µs  {_holds(extra_us <= self.bound_us)}"

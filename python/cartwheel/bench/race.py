@@ -46,11 +46,6 @@ class Measurement:
         pairs = zip(self.rates[name], self.rates[against], strict=True)
         return statistics.median(rate / other for rate, other in pairs)
 
-    def extra_s(self, name: str, against: str) -> float:
-        """Median over the rounds of the additional seconds that a step of the batch takes."""
-        pairs = zip(self.rates[name], self.rates[against], strict=True)
-        return self.num_envs * statistics.median(1 / rate - 1 / other for rate, other in pairs)
-
 
 def parts(num_contenders: int, rounds: int) -> int:
     """Returns how often :func:`race` reports its progress."""
