@@ -358,7 +358,7 @@ fn sign(value: i64, (start, count): (i64, i64)) -> i64 {
 struct Signs<'a> {
     integers: &'a [[u8; 8]],
     range: (i64, i64),
-    signs: &'a mut i64,
+    all: &'a mut i64,
 }
 
 impl Loops for Signs<'_> {
@@ -366,7 +366,7 @@ impl Loops for Signs<'_> {
     #[inline(always)]
     fn run(self) {
         let integers = self.integers.iter().map(|&bytes| i64::from_ne_bytes(bytes));
-        *self.signs = integers.fold(0, |signs, value| signs | sign(value, self.range));
+        *self.all = integers.fold(0, |signs, value| signs | sign(value, self.range));
     }
 }
 
@@ -380,7 +380,7 @@ fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
         && integers.len() >= MANY
     {
         let mut signs = 0;
-        simd::run(Signs { integers, range, signs: &mut signs });
+        simd::run(Signs { integers, range, all: &mut signs });
         if signs >= 0 {
             return None;
         }
