@@ -342,12 +342,10 @@ impl Pool {
     /// # Panics
     ///
     /// When it found nothing, or that was handed out before.
+    #[inline]
     pub fn take(&mut self, received: &mut Received) -> Result<(), Error> {
         match self.found.take().expect("a wait has found something") {
-            Found::Call(task) => {
-                let pending = self.pending.take_if(|pending| pending.task_word.task == task);
-                self.take_finished(received, pending.expect("it was not handed out"));
-            }
+            Found::Call(task) => self.take_finished(received, task),
             Found::Rows { batch, first, count } => {
                 let next = (self.sent.batch, self.sent.taken);
                 assert_eq!(next, (batch, first), "they were not handed out");

@@ -145,9 +145,12 @@ impl Pool {
         self.take(received)
     }
 
-    /// Hands out the result of a call that was pending and whose task is done.
-    pub(super) fn take_finished(&mut self, received: &mut Received, pending: Pending) {
-        let Pending { call, lease, .. } = pending;
+    /// Hands out the result of the pending call, whose task with this number is done.
+    #[inline]
+    pub(super) fn take_finished(&mut self, received: &mut Received, task: u32) {
+        let pending = self.pending.as_ref().filter(|pending| pending.task_word.task == task);
+        let call = pending.expect("it was not handed out").call;
+        let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
             if !(self.policy.has_external_rewards && call == Call::Step) {

@@ -171,7 +171,7 @@ impl State {
             }
         };
         match &outcome {
-            Ok(_) => self.callbacks.has_abandoned = false,
+            Ok(()) => self.callbacks.has_abandoned = false,
             Err(Error::Timeout { .. } | Error::Interrupted) => self.callbacks.has_abandoned = true,
             Err(_) => {} // a wait for something that is not pending does not affect what is
         }
