@@ -209,6 +209,17 @@ def test_a_step_that_only_resets_is_waited_for_once():
     envs.close()
 
 
+def test_a_wrong_number_of_actions_is_refused_where_rows_are_only_reset():
+    envs = AutoresetAdapter(build("inline", "one step", D, 2), N)
+    envs.reset(seed=1)
+    envs.step([0, 0])
+    for wrong, rows in (([0], None), ([0, 0, 0], None), (0, None), ([0, 0], [1]), ([0], [1, 0])):
+        with pytest.raises(ValueError, match="`actions` must have one action for each of"):
+            envs.step(wrong, rows)
+    assert envs.step([0, 0])[1].tolist() == [0.0, 0.0]  # the resets were still due
+    envs.close()
+
+
 def test_options_keep_their_class_and_the_callers_keep_their_mask():
     envs = AutoresetAdapter(SyncVectorEnv([RecordingEnv] * 2, autoreset_mode=D), S)
     options = OrderedDict(x=1, reset_mask=np.array([True, True]))

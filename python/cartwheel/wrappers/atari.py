@@ -131,7 +131,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         rows = env_index if places is None else places
         size = self.num_envs if rows is None else len(rows)
         space = self.single_action_space
-        kept = chosen_actions(space, actions, np.arange(size))  # which is a copy
+        kept = chosen_actions(space, actions, np.arange(size), size)  # which is a copy
         self._waits_for = kept, None if env_index is None else np.array(env_index), frames, places
 
     def _drop_frames(self) -> None:
@@ -175,7 +175,7 @@ class SkippedFrames(KeepsState, WholeBatches):
                     break
                 if not goes_on.all():
                     space = self.single_action_space
-                    actions = chosen_actions(space, actions, np.flatnonzero(goes_on))
+                    actions = chosen_actions(space, actions, np.flatnonzero(goes_on), len(goes_on))
                     places = frames[-1][0][goes_on]
             batch = _Step(self, frames).joined()
         except BaseException as error:

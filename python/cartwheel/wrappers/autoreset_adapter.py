@@ -252,7 +252,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         if not np.count_nonzero(waiting):
             return Shares(named, rows, NOWHERE), actions
         chosen = np.flatnonzero(~waiting)
-        actions = chosen_actions(self.single_action_space, actions, chosen)
+        actions = chosen_actions(self.single_action_space, actions, chosen, len(rows))
         return Shares(named, rows[chosen], rows[waiting]), actions
 
     # Errors

@@ -14,14 +14,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def chosen_actions(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> Any:
-    """Some rows of a batch, of which a leaf may be any array or list."""
+def chosen_actions(space: Space[Any], batch: Any, places: NDArray[np.intp], count: int) -> Any:
+    """Some of the ``count`` rows of a batch, of which a leaf may be any array or list.
+
+    Raises:
+        ValueError: A leaf has another number of rows.
+    """
     if isinstance(space, Dict) and isinstance(batch, dict):
-        return {key: chosen_actions(part, batch[key], places) for key, part in space.spaces.items()}
+        pairs = space.spaces.items()
+        return {key: chosen_actions(part, batch[key], places, count) for key, part in pairs}
     if isinstance(space, Tuple) and isinstance(batch, tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return tuple(chosen_actions(part, values, places) for part, values in pairs)
-    return nested.take(space, batch if isinstance(batch, tuple) else np.asarray(batch), places)
+        both = zip(space.spaces, batch, strict=True)
+        return tuple(chosen_actions(part, values, places, count) for part, values in both)
+    values = batch if isinstance(batch, tuple) else np.asarray(batch)
+    found = len(values) if isinstance(values, tuple) or values.ndim else 0
+    if found != count:
+        raise ValueError(f"`actions` must have one action for each of {count} rows, got {found}.")
+    return nested.take(space, values, places)
 
 
 def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) -> Any:
