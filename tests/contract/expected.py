@@ -403,6 +403,7 @@ class Recorded(Plain):
             expected[end.row].append(
                 {
                     "obs": [list(map(float, one.place)) for one in moments],
+                    "actions": [[one.given] for one in moments[1:]],
                     "rewards": [one.reward for one in moments[1:]],
                     "flags": (last.terminated, last.truncated),
                     "origin": (None, None) if origin is None else origin,
@@ -417,6 +418,7 @@ class Recorded(Plain):
                 found[about["env_index"]].append(
                     {
                         "obs": group["obs"][:].tolist(),
+                        "actions": group["actions"][:].tolist(),
                         "rewards": group["rewards"][:].tolist(),
                         "flags": (bool(group["terminated"][-1]), bool(group["truncated"][-1])),
                         "origin": (None, None) if seed is None else (seed, about["episode_in_row"]),

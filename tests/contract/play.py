@@ -115,7 +115,9 @@ class Play:
             )
             known = {"mode": mode, "folder": folder}
             given = {name: known[name] for name in known if name in _arguments(subject.wrap)}
-            self.breaking = Breaking(inner) if breaks else inner
+            if not breaks:
+                return weakref.ref(inner), subject.wrap(inner, **given)
+            self.breaking = Breaking(inner)
             return weakref.ref(inner), subject.wrap(self.breaking, **given)
 
         self._make_envs = make_envs
