@@ -1512,14 +1512,16 @@ class Flag:
 class FusedStep:
     """One pass over the batch of a step for all wrappers around a pool.
 
-    A batch of all rows without infos goes from operation to operation in native code. Every other
-    one goes through the methods ``transform``, by ``_pass_on`` of the outermost wrapper.
+    A batch of all rows goes from operation to operation in native code. One in which a row failed,
+    or that is not plain for another reason, goes through the methods ``transform``, by ``_pass_on``
+    of the outermost wrapper. Final observations that are not arrays like the observations are taken
+    out of the infos by ``_taken`` of a wrapper, and put back by ``Finals``.
     """
 
     def __new__(
         cls,
         kinds: RowKinds,
-        is_same_step: bool,
+        final_names: Sequence[str],
         beginnings: Flag,
         unseen: Flag,
         operations: Sequence[tuple[Any, str, tuple[Any, ...]]],
@@ -1528,7 +1530,8 @@ class FusedStep:
 
         Args:
             kinds: The kinds of rows.
-            is_same_step: Whether the autoreset mode is ``SAME_STEP``.
+            final_names: The keys under which infos may have final observations; none but in the
+                mode ``SAME_STEP``.
             beginnings: Set if seeds or options belong to a batch.
             unseen: Set if results before a batch were lost.
             operations: Of each wrapper, from the innermost to the outermost: the wrapper, ``None``

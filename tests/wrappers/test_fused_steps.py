@@ -6,12 +6,14 @@ import weakref
 
 import numpy as np
 import pytest
+from gymnasium import Env
+from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.wrappers import vector as gymnasium_wrappers
 
 from cartwheel import wrappers as W
 from cartwheel.wrappers.batch import TRANSITION
 from tests.support.comparison import assert_identical
-from tests.support.wrapping import MODES, D, N, build
+from tests.support.wrapping import MODES, D, N, S, build
 
 ROWS = 9
 
@@ -64,16 +66,56 @@ def usual(rewards):
 
 
 class Failing:
-    """A function that fails when it is told to."""
+    """A function that fails when it is told to: with any batch, or with one of some rows."""
 
     def __init__(self):
-        self.fails = False
+        self.fails = self.fails_with_some = False
         self.returns = usual
 
-    def __call__(self, rewards):
-        if self.fails:
+    def __call__(self, batch):
+        if self.fails or (self.fails_with_some and len(batch) < ROWS):
             raise ValueError("chosen to fail")
-        return self.returns(rewards)
+        return self.returns(batch)
+
+
+class Seen(W.VectorWrapper):
+    """Looks at final observations, changes them, and adds infos."""
+
+    def transform(self, batch):
+        finals = batch.finals(self.env.single_observation_space)
+        if finals is not None:
+            seen = np.zeros(len(batch.kinds), np.int64)
+            seen[finals.places] = 1 + len(batch.infos)
+            batch.infos = {**batch.infos, "seen": seen}
+            finals.observations = finals.observations + np.float32(1)
+
+
+class Replacing(W.VectorWrapper):
+    """Drops the infos that it gets."""
+
+    def transform(self, batch):
+        if batch.rewards is not None:
+            batch.infos = {"places": np.arange(len(batch.kinds))}
+
+
+class Parts(W.VectorWrapper):
+    """Makes dictionaries of observations."""
+
+    def __init__(self, envs):
+        super().__init__(envs)
+        self._before = envs.single_observation_space
+        self._set_observation_space(Dict(all=self._before, one=Box(-np.inf, np.inf, (1,))))
+
+    def transform(self, batch):
+        finals = batch.finals(self._before)
+        batch.observations = self.parts(batch.observations)
+        if finals is not None:
+            finals.observations = self.parts(finals.observations)
+            finals.space = self.single_observation_space
+
+    @staticmethod
+    def parts(observations):
+        return {"all": observations, "one": observations[:, :1].copy()}
 
 
 STACKS = {
@@ -100,6 +142,19 @@ STACKS = {
     ),
     "flat": lambda envs, _: W.FlattenObservation(Forms(envs)),
     "wide": lambda envs, _: W.DtypeObservation(Forms(envs), np.float64),
+    "observations": lambda envs, func: W.FrameStack(
+        W.NormalizeObservation(W.TransformObservation(W.FrameStack(envs, 2), func)), 3
+    ),
+    "finals": lambda envs, _: W.RecordMetrics(
+        W.NormalizeObservation(Seen(W.FrameStack(Seen(envs), 2))), stats_key="metrics"
+    ),
+    "replaced": lambda envs, _: W.RecordEpisodeStatistics(
+        W.FrameStack(Replacing(W.NormalizeObservation(envs)), 2)
+    ),
+    "parts": lambda envs, func: W.TransformObservation(
+        Parts(W.TransformObservation(W.NormalizeObservation(envs), func)),
+        lambda parts: {"one": parts["one"] * 2, "all": parts["all"]},
+    ),
     "shapes": lambda envs, _: W.FlattenObservation(W.DtypeObservation(envs, np.float64)),
 }
 
@@ -132,10 +187,11 @@ def states(envs):
 class Pair:
     """A stack in one pass, and one whose wrappers transform one after the other."""
 
-    def __init__(self, kind, mode, stack, rows=ROWS):
+    def __init__(self, kind, mode, stack, rows=ROWS, environment="pole", **keywords):
         self.funcs = Failing(), Failing()
-        keywords = {} if kind == "native" else {"states": "pickle"}
-        envs = [build(kind, "pole", mode, rows, **keywords) for _ in self.funcs]
+        if kind != "native":
+            keywords["states"] = "pickle"
+        envs = [build(kind, environment, mode, rows, **keywords) for _ in self.funcs]
         self.envs = [stack(*each) for each in zip(envs, self.funcs, strict=True)]
         self.envs[1]._source.fused = lambda _: None  # the pass that is compared
 
@@ -150,11 +206,18 @@ class Pair:
             envs.close()
 
 
-@pytest.mark.parametrize("mode", MODES)
+#: Modes, and keywords of environments.
+SETTINGS = [*((mode, {}) for mode in MODES), (S, {"final_obs": "dense"})]
+
+
+@pytest.mark.parametrize(("mode", "keywords"), SETTINGS)
 @pytest.mark.parametrize("kind", ["native", "inline", "process"])
 @pytest.mark.parametrize("stack", STACKS)
-def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(kind, mode, stack):
-    pair, random = Pair(kind, mode, STACKS[stack]), np.random.default_rng(len(stack))
+def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(
+    kind, mode, keywords, stack
+):
+    pair = Pair(kind, mode, STACKS[stack], **keywords)
+    random = np.random.default_rng(len(stack))
     pair.call("reset", seed=3)
     assert pair.envs[0]._planned()
     assert not pair.envs[1]._planned()
@@ -162,7 +225,10 @@ def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(kin
     saved = None
     for _ in range(120):
         event = random.choice(
-            ["rows", "mask", "fail", "frozen", "state", "rollout", *["step"] * 12]
+            [
+                *("rows", "mask", "fail", "fail with some", "frozen", "state", "rollout", "async"),
+                *["step"] * 12,
+            ]
         )
         actions = random.integers(0, 2, ROWS)
         if mode == D and over.any():
@@ -193,14 +259,17 @@ def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(kin
             if mode == D:
                 pair.call("reset")
         for func in pair.funcs:
-            func.fails = event == "fail"
-        if event == "frozen":
+            func.fails, func.fails_with_some = event == "fail", event == "fail with some"
+        if event == "async":
+            pair.call("step_async", actions)
+            step = pair.call("step_wait")
+        elif event == "frozen":
             with pair.envs[0].frozen(), pair.envs[1].frozen():
                 step = pair.call("step", actions)
         else:
             step = pair.call("step", actions)
         for func in pair.funcs:
-            func.fails = False
+            func.fails = func.fails_with_some = False
         if isinstance(step, str):
             over[:] = False
             if mode == D:
@@ -218,6 +287,55 @@ def test_many_rows_have_the_bits_of_wrappers_one_after_the_other(stack, rows):
     pair.call("reset", seed=3)
     for _ in range(40):
         pair.call("step", random.integers(0, 2, rows))
+    assert_identical(*map(states, pair.envs))
+    pair.close()
+
+
+@pytest.mark.parametrize("final_obs", ["object", "dense"])
+@pytest.mark.parametrize(("rows", "environment"), [(1, "one step"), (1, "pole"), (70, "one step")])
+@pytest.mark.parametrize("stack", STACKS)
+def test_one_row_and_ends_of_all_rows_have_the_bits_of_wrappers_one_after_the_other(
+    stack, rows, environment, final_obs
+):
+    pair = Pair("native", S, STACKS[stack], rows, environment, final_obs=final_obs)
+    random = np.random.default_rng(rows)
+    pair.call("reset", seed=3)
+    for _ in range(12):
+        pair.call("step", random.integers(0, 2, rows))
+    assert_identical(*map(states, pair.envs))
+    pair.close()
+
+
+class Loose(Env):
+    """Returns observations in forms that its space does not have, infos, and errors."""
+
+    observation_space = Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = Discrete(2)
+    forms = (np.asarray, np.ndarray.tolist, np.float64, lambda found: np.repeat(found, 2)[::2])
+
+    def reset(self, **_):
+        self.count = 0
+        return np.zeros(2, np.float32), {"begins": True}
+
+    def step(self, action):
+        self.count += 1
+        if action and self.count % 5 == 2:
+            raise ValueError("chosen to fail")
+        found = np.array([self.count, action], np.float32)
+        infos = {"success": bool(action), "count": self.count}
+        return self.forms[self.count % 4](found), 1.0, bool(action), self.count > 4, infos
+
+
+@pytest.mark.parametrize(("mode", "keywords"), SETTINGS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_infos_and_failures_leave_the_bits_of_wrappers_one_after_the_other(stack, mode, keywords):
+    pair = Pair("inline", mode, STACKS[stack], 5, Loose, on_error="restart", **keywords)
+    random = np.random.default_rng(len(stack))
+    pair.call("reset", seed=3)
+    for _ in range(40):
+        step = pair.call("step", (random.random(5) < 0.3).astype(np.int64))
+        if mode == D and (step[2] | step[3]).any():
+            pair.call("reset", options={"reset_mask": step[2] | step[3]})
     assert_identical(*map(states, pair.envs))
     pair.close()
 
@@ -308,9 +426,13 @@ def test_a_function_may_change_the_form_of_rewards_that_another_one_returned(dty
     envs.close()
 
 
+@pytest.mark.parametrize(("mode", "keywords"), SETTINGS)
 @pytest.mark.parametrize("stack", ["numbers", "functions", "shapes"])
-def test_a_plain_batch_passes_no_method_in_python_that_has_a_native_operation(stack):
-    envs = STACKS[stack](build("native", "pole", N, ROWS), Failing())
+def test_a_plain_batch_passes_no_method_in_python_that_has_a_native_operation(
+    stack, mode, keywords
+):
+    limit = {"max_episode_steps": 500} if mode == D else {}
+    envs = STACKS[stack](build("native", "pole", mode, ROWS, **keywords, **limit), Failing())
     envs.reset(seed=1)
     actions, names = np.zeros(ROWS, np.int64), set()
     envs.step(actions)  # finds out what the wrappers do
@@ -321,7 +443,7 @@ def test_a_plain_batch_passes_no_method_in_python_that_has_a_native_operation(st
 
     sys.setprofile(note)
     try:
-        for _ in range(30):
+        for _ in range(30 if mode != D else 5):
             envs.step(actions)
     finally:
         sys.setprofile(None)
@@ -427,5 +549,29 @@ def test_four_wrappers_show_what_gymnasium_s_show():
                 assert steps[0][4]["episode"][key].tolist() == steps[1][4]["episode"][key].tolist()
             over = steps[0][2] | steps[0][3]
             assert_identical(*(envs.reset(options={"reset_mask": over.copy()})[0] for envs in both))
+    for envs in both:
+        envs.close()
+
+
+@pytest.mark.parametrize("environment", ["one step", "pole"])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_steps_that_end_episodes_show_what_gymnasium_s_wrappers_show(rows, environment):
+    def stack(kind, wrappers):
+        envs = build(kind, environment, S, rows)
+        return wrappers.RecordEpisodeStatistics(
+            wrappers.ClipReward(wrappers.TransformReward(envs, np.sqrt), 0, 0.75)
+        )
+
+    both = stack("native", W), stack("sync", gymnasium_wrappers)
+    random = np.random.default_rng(rows)
+    assert_identical(*(envs.reset(seed=2) for envs in both))
+    for _ in range(40):
+        actions = random.integers(0, 2, rows)
+        ours, theirs = (without_times(envs.step(actions)) for envs in both)
+        episode, expected = (step[4].pop("episode", {}) for step in (ours, theirs))
+        assert_identical(ours, theirs)
+        assert {key: value.tolist() for key, value in episode.items()} == {
+            key: value.tolist() for key, value in expected.items()
+        }
     for envs in both:
         envs.close()

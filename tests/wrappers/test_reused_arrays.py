@@ -12,7 +12,7 @@ from cartwheel import wrappers as W
 from tests.support.comparison import assert_identical
 from tests.support.held_arrays import CHANGES, HOLDERS, KEPT, NEEDS_THE_GIL, assert_held, leaves
 from tests.support.repetitions import times
-from tests.support.wrapping import MODES, PATIENCE_S, D, N, build
+from tests.support.wrapping import MODES, PATIENCE_S, D, N, S, build
 
 ROWS = 9
 ACTIONS = np.random.default_rng(0).integers(0, 2, (100, ROWS))
@@ -25,6 +25,7 @@ WRAPPERS = {
     "NormalizeReward": (lambda envs: W.NormalizeReward(envs, clip=0.5), (1,)),
     "RecordEpisodeStatistics": (W.RecordEpisodeStatistics, (4, "episode", "r")),
     "RecordMetrics": (W.RecordMetrics, (4, "episode", "reward")),
+    "dense finals": (lambda envs: W.DtypeObservation(envs, np.float64), (4, "final_obs")),
 }
 
 
@@ -48,7 +49,8 @@ STACKS = {
 
 
 def made(name):
-    envs = STACKS[name](build("native", "pole", N, ROWS))
+    mode, keywords = (S, {"final_obs": "dense"}) if name == "dense finals" else (N, {})
+    envs = STACKS[name](build("native", "pole", mode, ROWS, **keywords))
     envs.reset(seed=1)
     return envs
 

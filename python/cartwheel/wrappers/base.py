@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
+from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
-from cartwheel.wrappers.batch import Batch, check_acted, refuse_transformed
+from cartwheel.wrappers.batch import Batch, Finals, check_acted, refuse_transformed
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.source import Source
 from cartwheel.wrappers.stack_state import Stack, shown_by
@@ -347,15 +348,45 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         source.pass_on(batch, self._inner_wrappers, self)
         return batch.as_step()
 
-    def _transformed(self, kinds: Any, *results: Any) -> Batch:
-        """Returns a plain batch of all rows after :meth:`transform` of this wrapper alone."""
-        batch = Batch(None, kinds, *results)
+    def _transformed(self, finals: Finals | None, *parts: Any) -> Batch:
+        """Returns a plain batch of all rows after :meth:`transform` of this wrapper alone.
+
+        Args:
+            finals: Final observations that were taken out of the infos.
+            *parts: The other parts of the batch.
+        """
+        batch = self._source.plain_batch(parts)
+        if finals is not None:
+            batch.set_finals(finals)
         transform: Any = self.transform
         returned = transform(batch)
-        batch.put_finals_back()
         if returned is not None or batch.observations is None or batch.rewards is None:
             refuse_transformed(self, batch, returned)
         return batch
+
+    def _taken(self, *parts: Any) -> tuple[Finals | None, dict[str, Any]]:
+        """Takes final observations out of a plain batch; returns them and the other infos."""
+        batch = self._source.plain_batch(parts)
+        return batch.finals(self.env.single_observation_space), batch.infos
+
+    @staticmethod
+    def _as_finals(finals: Finals | None, form: tuple[list[str], bool], *parts: Any) -> Finals:
+        """Returns final observations that native code has, as an object.
+
+        Args:
+            finals: The object that they were taken with; ``None`` if native code took them.
+            form: Then their keys in infos, and whether they are dense.
+            *parts: Their places; they themselves, anything if there is no place; the observations
+                of the batch; and the space of one observation.
+        """
+        places, last, observations, space = parts
+        if not len(places):
+            last = nested.take(space, observations, places)
+        if finals is None:
+            names, is_dense = form
+            return Finals(places, last, names, is_dense=is_dense, space=space)
+        finals.observations, finals.space = last, space
+        return finals
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """Notes that a wrapper raised for a plain batch, which ``seen_by`` wrappers have seen."""

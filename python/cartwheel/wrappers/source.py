@@ -81,8 +81,14 @@ class Source(KnownRows):
         """
         if not self.is_bare or self._in_parts:
             return None
-        kept = self._kinds, self._is_same_step, self._beginnings.flag, self.unseen.flag
+        kept = self._kinds, self._final_names, self._beginnings.flag, self.unseen.flag
         return FusedStep(*kept, operations)
+
+    def plain_batch(self, parts: tuple[Any, ...]) -> Batch:
+        """Returns a batch of a step of all rows, before which no result was lost."""
+        batch = Batch(None, *parts)
+        batch.final_names = self._final_names
+        return batch
 
     def note_change(self) -> None:
         """Notes that an attribute of a wrapper was set: the next step makes its plan again."""

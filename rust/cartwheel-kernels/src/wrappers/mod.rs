@@ -26,10 +26,10 @@ pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished, Flags};
 pub use frame_stack::{FrameStack, Padding};
 pub use moments::Moments;
-pub use observation_normalizer::ObservationNormalizer;
+pub use observation_normalizer::{ObservationNormalizer, limit_to};
 pub use places::{
     At, EndedPlaces, FAILED, INCOMPLETE, NoSuchRow, Places, RESET, SHOWN, StepResults, TRANSITION,
-    existing_rows, is_stepped,
+    existing_rows, is_stepped, set_places,
 };
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;

@@ -212,9 +212,20 @@ impl ObservationNormalizer {
         }
     }
 
-    /// The last observation of each environment, within a limit.
-    pub fn shown_within(&self, limit: f32) -> Vec<f32> {
-        self.shown.iter().map(|&shown| Within(limit).of(shown)).collect()
+    /// Writes the bytes of the last observation of the environment of each place, within `limit` if there
+    /// is one, all of `out`.
+    ///
+    /// # Panics
+    ///
+    /// When there is not room for each place.
+    pub fn write_shown<B: Slot<u8>>(&self, places: Places<'_>, limit: Option<f32>, out: &mut [B]) {
+        let columns = self.moments.mean.len();
+        assert_eq!(out.len(), places.len() * columns * size_of::<f32>(), "room for observations");
+        let rooms = out.as_chunks_mut().0;
+        let Some(rows) = places.rows() else { return write_within(&self.shown, limit, rooms) };
+        for (&row, room) in rows.iter().zip(rooms.chunks_exact_mut(columns.max(1))) {
+            write_within(&self.shown[row * columns..][..columns], limit, room);
+        }
     }
 
     fn merge<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
@@ -281,6 +292,24 @@ impl Limits for Within {
     fn of(&self, result: f32) -> f32 {
         let above = if result < -self.0 { -self.0 } else { result };
         if above > self.0 { self.0 } else { above }
+    }
+}
+
+/// Replaces numbers beyond `limit`, or its negative, by it, if there is one.
+pub fn limit_to(limit: Option<f32>, numbers: &mut [f32]) {
+    if let Some(limit) = limit {
+        for number in numbers {
+            *number = Within(limit).of(*number);
+        }
+    }
+}
+
+/// Writes the bytes of numbers, within a limit if there is one.
+fn write_within<R: Room>(numbers: &[f32], limit: Option<f32>, rooms: &mut [R]) {
+    let rooms = rooms.iter_mut().zip(numbers);
+    match limit {
+        None => rooms.for_each(|(room, &number)| room.put(number)),
+        Some(limit) => rooms.for_each(|(room, &number)| room.put(Within(limit).of(number))),
     }
 }
 
@@ -386,7 +415,10 @@ mod tests {
         assert_eq!(numbers(&bytes), to.shown, "results are those that are shown");
         let nearest: Vec<f32> = to.shown.iter().map(|shown| shown.clamp(-0.75, 0.75)).collect();
         assert_eq!((numbers(&clipped), &limited.moments), (nearest.clone(), &to.moments));
-        assert_eq!(to.shown_within(0.75), nearest);
+        to.write_shown(places, Some(0.75), &mut clipped);
+        assert_eq!(numbers(&clipped), nearest);
+        to.write_shown(places, None, &mut clipped);
+        assert_eq!(clipped, bytes);
         assert_eq!((&to.shown, &to.moments), (&other.shown, &other.moments), "of both ways");
         finals
     }

@@ -45,6 +45,9 @@ const KEPT: usize = 3;
 /// The bytes of the largest array of observations that a wrapper keeps. To write more takes so long that
 /// it does not matter to make the array, whose memory would be kept for nothing.
 const KEPT_BYTES: usize = 4096;
+/// The same of the second array of a pair of one size: where two such arrays end, the allocator gives
+/// their memory back to the system, and the next step would wait for new memory.
+const KEPT_SECOND_BYTES: usize = 4 << 20;
 
 /// Memory for arrays that are freed together.
 #[derive(Debug)]
@@ -259,15 +262,28 @@ impl Block {
 /// The blocks of the last batches of a pool, or of a wrapper. Their memory, and their arrays as objects,
 /// are reused as soon as no other code has any of a block's: to make and free them takes longer than a
 /// step of a few rows. A program that keeps its batches gets new ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Blocks {
+    /// The bytes of the largest array of observations that is kept.
+    max_bytes: usize,
     kept: Vec<Block>,
     /// The place of the block of the last batch. The search begins behind it, so that each block is
     /// looked at, and loses arrays with weak references, within a few batches.
     last: usize,
 }
 
+impl Default for Blocks {
+    fn default() -> Self {
+        Self { max_bytes: KEPT_BYTES, kept: Vec::new(), last: 0 }
+    }
+}
+
 impl Blocks {
+    /// For the second arrays of pairs of one size.
+    pub(crate) fn of_second_arrays() -> Self {
+        Self { max_bytes: KEPT_SECOND_BYTES, ..Self::default() }
+    }
+
     /// A block for the arrays of a batch, which [take](Block::space) so many bytes together.
     #[expect(clippy::inline_always, reason = "see `Block::new`")]
     #[inline(always)]
@@ -281,8 +297,8 @@ impl Blocks {
         Ok(block)
     }
 
-    /// A new array of shape `[rows, *shape]`, which `fill` writes: in a block, or above [`KEPT_BYTES`]
-    /// bytes with its own memory. It is made before `fill` is called, which may lock: functions of Python
+    /// A new array of shape `[rows, *shape]`, which `fill` writes: in a block, or above `max_bytes`
+    /// with its own memory. It is made before `fill` is called, which may lock: functions of Python
     /// may run meanwhile, those of weak references to arrays that are let go.
     ///
     /// # Safety
@@ -318,7 +334,7 @@ impl Blocks {
         shape: &[usize],
     ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
         let bytes = bytes_of(dtype, rows, shape);
-        if bytes > KEPT_BYTES {
+        if bytes > self.max_bytes {
             // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3 of
             // the module above).
             return unsafe { make(py, dtype, Some(rows), shape, None) };

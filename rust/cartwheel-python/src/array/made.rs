@@ -14,9 +14,11 @@ use numpy::npyffi::{
 };
 use numpy::{PY_ARRAY_API, PyArrayDescrMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::dtype::descr;
 use super::{Number, PyRolloutSlab, SlabLease};
+use crate::known::{imported, intern};
 
 /// A new array with its own memory, a copy of `numbers`, row-major, of shape `[rows, *shape]`.
 ///
@@ -91,6 +93,13 @@ pub(crate) unsafe fn written<'py>(
     // knows it yet. After a panic it is never read.
     fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
     Ok(array)
+}
+
+/// An array of objects, all `None`, shape `[rows]`.
+pub(crate) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "dtype"), intern!(py, "object"))?;
+    imported!(py, "numpy", "empty").call((rows,), Some(&keywords))
 }
 
 /// A writable view of the first `rows` rows of leaf `leaf` of a leased slab, shape `[rows, *shape]`.

@@ -34,6 +34,7 @@ pub(crate) mod dtype;
 mod made;
 mod numbers;
 mod owner;
+mod rows;
 
 use std::ffi::c_void;
 
@@ -52,10 +53,11 @@ pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
 use crate::array::made::make_over;
 pub(crate) use crate::array::made::{
-    filled, from_bytes, from_numbers, rollout_view, view, written,
+    empty_objects, filled, from_bytes, from_numbers, rollout_view, view, written,
 };
 pub(crate) use crate::array::numbers::{NewNumbers, Numbers, Unwritten};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
+pub(crate) use crate::array::rows::Rows;
 use crate::known::imported;
 
 /// Makes the first uses of what is looked up once, and returns an array: `first_uses.rs` says why.

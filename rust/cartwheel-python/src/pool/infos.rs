@@ -10,7 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::array::Block;
+use crate::array::{Block, empty_objects};
 use crate::error::{to_py_err, unreadable};
 use crate::known::{imported, intern};
 use crate::value::Decoder;
@@ -219,13 +219,6 @@ pub(super) fn info_of<'py>(
         info.set_item(key, decoder.value(reader)?)?;
     }
     Ok(info.into_any())
-}
-
-/// An array of objects, all `None`, shape `[rows]`.
-pub(super) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "dtype"), intern!(py, "object"))?;
-    imported!(py, "numpy", "empty").call((rows,), Some(&keywords))
 }
 
 /// The form of final observations in infos.

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use super::column::RowValues;
 use super::locked::Locked;
-use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
+use super::places::{Ended, EndedArrays, EndedLists, PlaceColumns, WithFinals};
 use crate::array::{Blocks, as_array, copy_bytes, dtype, written};
 
 /// The parts that change from batch to batch.
@@ -44,25 +44,24 @@ impl PyFrameStack {
         py: Python<'py>,
         places: Places<'_>,
         frames: &Bound<'py, PyAny>,
-        ended: Option<&EndedArrays<'py>>,
+        ended: Ended<'_, 'py>,
         blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
         let frames = RowValues::new("observations", frames, self.dtype, count, &self.frame)?;
-        let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
-        let ends = ended.read(count)?;
+        let (ends, finals) = (ended.places, ended.rows(self.dtype, &self.frame)?);
         let mut last = None;
         let fill = |buffer: &mut [MaybeUninit<u8>]| {
             let FrameStackState { stacks, finals: given } = &mut *self.state.lock(py);
             given.clear();
-            if let Some(finals) = &ended.finals {
+            if let Some(finals) = &finals {
                 finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), given);
             }
             let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
                 let read = |buffer: &mut [u8]| frames.read(buffer);
                 stacks.advance(places, read, ends, given, buffer, final_room);
             };
-            if ended.finals.is_some() {
+            if finals.is_some() {
                 let count = ends.num_finals();
                 // SAFETY: `advance` writes every byte (invariant 1).
                 last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
@@ -114,9 +113,10 @@ impl PyFrameStack {
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let mut kinds = Vec::new();
+        let (mut kinds, lists) = (Vec::new(), EndedLists::new(ended.as_ref())?);
         let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
-        self.stacked(py, places, frames, ended.as_ref(), blocks)
+        let ended = lists.ended(ended.as_ref(), places.len())?;
+        self.stacked(py, places, frames, ended, blocks)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,11 +1,12 @@
 //! One pass over the batch of a step for a whole stack of wrappers; documented in the stub.
 //!
-//! A batch of all rows without infos is passed from operation to operation here: kinds and flags are
-//! read once, and operations write new arrays. Each operation has [`Blocks`], which reuse the arrays of
-//! an earlier step. Every other batch (with infos, final observations, lost results, seeds that are not
-//! shown yet) goes through the methods `transform` in Python, which use the same state.
+//! A batch of all rows is passed from operation to operation here: kinds and flags are read once, and
+//! operations write new arrays. Each operation has [`Blocks`], which reuse the arrays of an earlier
+//! step. Every other batch (of failed rows, after lost results, with seeds that are not shown yet) goes
+//! through the methods `transform` in Python, which use the same state.
 
 mod batch;
+mod finals;
 
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::clip;
@@ -14,7 +15,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
-use self::batch::{Batch, Columns};
+use self::batch::{Batch, Columns, Keys};
 use super::conversions::{is_array, widened};
 use super::episode_metrics::NewValues;
 use super::locked::Locked;
@@ -53,9 +54,9 @@ enum Kernel {
     NormalizeObservations(Py<PyObservationNormalizer>, Option<f32>),
     Stack(Py<PyFrameStack>),
     /// Infos of episodes that ended, with the keys of the values and of the mask.
-    Episodes(Py<PyTimedEpisodes>, [Py<PyString>; 2]),
+    Episodes(Py<PyTimedEpisodes>, Keys),
     /// Infos of all episodes, likewise.
-    Metrics(Py<PyEpisodeMetrics>, [Py<PyString>; 2]),
+    Metrics(Py<PyEpisodeMetrics>, Keys),
     /// Tensors of all arrays, by the functions of their type, or else by this function.
     Tensors(Py<PyAny>, Option<Py<PyTensorExchange>>),
 }
@@ -64,7 +65,7 @@ impl Kernel {
     /// Of a name and its arguments.
     fn new(name: &str, given: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let at = |place| given.get_item(place);
-        let keys = || -> PyResult<[Py<PyString>; 2]> { Ok([at(1)?.extract()?, at(2)?.extract()?]) };
+        let keys = || -> PyResult<Keys> { Ok([at(1)?.extract()?, at(2)?.extract()?]) };
         Ok(match name {
             "transform" => Self::Transform,
             "observe" => Self::Observe,
@@ -108,12 +109,21 @@ impl<'py> Batch<'_, 'py> {
             Kernel::Transform => self.transform(wrapper)?,
             Kernel::Observe => self.observe(wrapper)?,
             Kernel::Flatten(dtype, length) => {
-                if !is_array(&self.observations, &[self.num_envs, *length], *dtype) {
+                let are_flat = |count, rows: &_| is_array(rows, &[count, *length], *dtype);
+                if !(are_flat(self.num_envs, &self.observations) && self.finals_are(are_flat)) {
                     self.observe(wrapper)?;
                 }
             }
             Kernel::Widen => match widened(&self.observations, blocks)? {
-                Some(wide) => (self.observations, self.has_changed) = (wide, true),
+                Some(wide) => {
+                    self.take_finals(wrapper)?;
+                    (self.observations, self.has_changed) = (wide, true);
+                    self.change_finals(|finals| {
+                        let wide = widened(finals, &mut Blocks::default())?;
+                        let observe = || wrapper.call_method1(intern!(py, "_observe"), (finals,));
+                        wide.map_or_else(observe, Ok)
+                    })?;
+                }
                 None => self.observe(wrapper)?,
             },
             Kernel::Reward(func) => self.apply_to_rewards(wrapper, func.bind(py), blocks)?,
@@ -130,20 +140,23 @@ impl<'py> Batch<'_, 'py> {
                 self.set_rewards(Rewards::New(rewards));
             }
             Kernel::NormalizeObservations(normalizer, limit) => {
-                let (normalizer, given) = (normalizer.get(), &self.observations);
+                self.take_finals(wrapper)?;
+                self.find_ends()?;
+                let (places, given, ended) = (self.places(), &self.observations, self.ended()?);
                 let shown =
-                    normalizer.normalized(py, self.places(), given, None, *limit, blocks)?;
-                self.observations = shown.0;
-                self.has_changed = true;
+                    normalizer.get().normalized(py, places, given, ended, *limit, blocks)?;
+                self.set_observations(shown)?;
             }
             Kernel::Stack(stack) => {
-                let (stack, given) = (stack.get(), &self.observations);
-                let shown = stack.stacked(py, self.places(), given, None, blocks)?;
-                self.observations = shown.0;
-                self.has_changed = true;
+                self.take_finals(wrapper)?;
+                self.find_ends()?;
+                let (places, given, ended) = (self.places(), &self.observations, self.ended()?);
+                let shown = stack.get().stacked(py, places, given, ended, blocks)?;
+                self.set_observations(shown)?;
             }
-            // These two refuse infos that have their keys, and read others.
-            Kernel::Episodes(..) | Kernel::Metrics(..) if self.has_infos()? => {
+            // These two refuse infos that have their keys, and the second one reads others.
+            Kernel::Episodes(_, keys) if self.has_key(keys)? => self.transform(wrapper)?,
+            Kernel::Metrics(_, keys) if self.has_key(keys)? || self.has_other_infos()? => {
                 self.transform(wrapper)?;
             }
             Kernel::Episodes(episodes, keys) => {
@@ -156,8 +169,11 @@ impl<'py> Batch<'_, 'py> {
             Kernel::Metrics(metrics, keys) => {
                 let (metrics, said) = (metrics.get(), [None, None]);
                 let new = NewValues::new(py, self.num_envs, blocks)?;
-                let (values, mask, _) = metrics.count(py, &self.results()?, said, None, new)?;
+                let (values, mask, last) = metrics.count(py, &self.results()?, said, None, new)?;
                 self.set_infos(keys, values, mask)?;
+                if let Some((values, mask)) = last {
+                    self.set_final_infos(keys, values, mask)?;
+                }
             }
             Kernel::Tensors(tensor, exchange) => {
                 self.convert(wrapper, tensor.bind(py), exchange.as_ref().map(Py::get))?;
@@ -167,11 +183,21 @@ impl<'py> Batch<'_, 'py> {
     }
 }
 
+/// Whether a row of a batch with these infos may have failed, or they are not a dictionary.
+fn may_have_failures(infos: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = infos.py();
+    let Ok(infos) = infos.cast::<PyDict>() else { return Ok(true) };
+    Ok(!infos.is_empty()
+        && (infos.contains(intern!(py, "_env_error"))?
+            || infos.contains(intern!(py, "_worker_restarted"))?
+            || infos.contains(intern!(py, "_infos_lost"))?))
+}
+
 #[pyclass(frozen, name = "FusedStep", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyFusedStep {
     kinds: Py<PyRowKinds>,
-    is_same_step: bool,
+    final_keys: Vec<Keys>,
     /// Each says that a batch is not plain: there are beginnings, or there is something unseen.
     beginnings: Py<PyFlag>,
     unseen: Py<PyFlag>,
@@ -184,12 +210,12 @@ pub(crate) struct PyFusedStep {
 
 impl PyFusedStep {
     /// The memory of the last step, or, in a step of a function that a step calls, new memory.
-    #[expect(clippy::unnecessary_box_returns, reason = "the lock keeps it in this box")]
     fn take_memory(&self, py: Python<'_>) -> Box<Memory> {
         let kept = self.memory.lock(py).take();
         kept.unwrap_or_else(|| {
             let blocks = self.operations.iter().map(|_| Blocks::default()).collect();
-            Box::new(Memory { columns: Columns::default(), blocks })
+            let columns = Columns { with_finals: Blocks::of_second_arrays(), ..Columns::default() };
+            Box::new(Memory { columns, blocks })
         })
     }
 
@@ -205,18 +231,22 @@ impl PyFusedStep {
     #[new]
     fn new(
         kinds: Py<PyRowKinds>,
-        is_same_step: bool,
+        final_names: Vec<String>,
         beginnings: Py<PyFlag>,
         unseen: Py<PyFlag>,
         operations: Vec<(Option<Py<PyAny>>, String, Bound<'_, PyTuple>)>,
+        py: Python<'_>,
     ) -> PyResult<Self> {
+        let key = |name: &str| PyString::new(py, name).unbind();
+        let final_keys = final_names.iter().map(|name| [key(name), key(&format!("_{name}"))]);
+        let final_keys = final_keys.collect();
         let operations = operations.into_iter().map(|(wrapper, name, given)| {
             Ok(Operation { wrapper, kernel: Kernel::new(&name, &given)? })
         });
         let operations = operations.collect::<PyResult<Vec<_>>>()?;
         let memory = Locked::new(None);
         let changes = kinds.get().changes();
-        Ok(Self { kinds, is_same_step, beginnings, unseen, operations, memory, changes })
+        Ok(Self { kinds, final_keys, beginnings, unseen, operations, memory, changes })
     }
 
     #[pyo3(signature = (wrapper, result, /))]
@@ -234,9 +264,9 @@ impl PyFusedStep {
             wrapper.setattr(intern!(py, "_plan"), py.None())?; // it makes another one
         }
         let is_plain = is_current
-            && infos.cast::<PyDict>().is_ok_and(PyDictMethods::is_empty)
             && !self.beginnings.get().is_set()
-            && !self.unseen.get().is_set();
+            && !self.unseen.get().is_set()
+            && !may_have_failures(&infos)?;
         let through_python = || wrapper.call_method1(intern!(py, "_pass_on"), (result,));
         if !is_plain {
             return through_python();
@@ -252,18 +282,14 @@ impl PyFusedStep {
             terminations: terminations?.to_owned(),
             truncations: truncations?.to_owned(),
             infos,
+            final_keys: &self.final_keys,
+            finals: None,
             are_infos_shown: false,
             are_flags_read: false,
             has_changed: false,
         };
         batch.read_flags()?;
         let Columns { kinds, terminations, truncations, .. } = &mut *batch.columns;
-        let is_over = |flags: &[u8]| flags.iter().any(|&flag| flag != 0);
-        if self.is_same_step && (is_over(terminations) || is_over(truncations)) {
-            drop(batch);
-            self.keep(py, memory);
-            return through_python();
-        }
         self.kinds.get().classify(py, [terminations, truncations], kinds);
         let operations = self.operations.iter().zip(blocks).enumerate();
         for (number, (Operation { wrapper: of, kernel }, blocks)) in operations {
@@ -282,7 +308,7 @@ impl PyFusedStep {
                 return Err(error);
             }
         }
-        let step = batch.tuple_of_results(result);
+        let step = batch.put_finals_back(wrapper).and_then(|()| batch.tuple_of_results(result));
         drop(batch);
         self.keep(py, memory);
         step

@@ -2,21 +2,21 @@
 //!
 //! # Invariants
 //!
-//! 1. `ObservationNormalizer::normalize_all` writes every byte of its buffer. Its tests compare all of
-//!    them.
+//! 1. `normalize_all` and `write_shown` of `ObservationNormalizer` write every byte of their buffers. Its
+//!    tests compare all of them.
 #![expect(unsafe_code, reason = "observations are written into new arrays, see the invariants")]
 
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
-use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer, Places};
+use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer, Places, limit_to};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use super::column::RowValues;
 use super::locked::Locked;
-use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
+use super::places::{Ended, EndedArrays, EndedLists, PlaceColumns, WithFinals};
 use crate::array::{Blocks, Number, as_array, as_contiguous, dtype, from_numbers};
 use crate::convert::to_autoreset_mode;
 
@@ -46,7 +46,7 @@ struct ObservationNormalizerState {
     /// The last batch was one whose observations all count: what it shows is not written yet, and
     /// follows from the observations of this type.
     behind: Option<DType>,
-    /// Normalized final observations, or some rows.
+    /// Normalized final observations.
     normalized: Vec<f32>,
 }
 
@@ -96,15 +96,14 @@ impl PyObservationNormalizer {
         py: Python<'py>,
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
-        ended: Option<&EndedArrays<'py>>,
+        ended: Ended<'_, 'py>,
         limit: Option<f32>,
         blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
         let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let given = given.into_numbers::<T>()?;
-        let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
-        let ends = ended.read(count)?;
+        let (ends, last) = (ended.places, ended.rows(T::DTYPE, &self.shape)?);
         let counts_all = self.state.lock(py).normalizer.counts_all(places, ends);
         if counts_all {
             let write = |buffer: &mut [MaybeUninit<u8>]| {
@@ -121,46 +120,42 @@ impl PyObservationNormalizer {
             let shown = unsafe { blocks.written(py, f32::DTYPE, count, &self.shape, write) }?;
             return Ok((shown, py.None().into_bound(py)));
         }
-        let mut state = self.state.lock(py);
-        state.catch_up();
-        let ObservationNormalizerState { normalizer, scratches, normalized: out, .. } = &mut *state;
-        let Scratch { observations, finals, gathered } = T::scratch(scratches);
-        observations.clear();
-        observations.extend_from_slice(given.cells());
-        finals.clear();
-        if let Some(last) = &ended.finals {
-            last.copy_numbers_to(finals);
-        }
-        out.resize(finals.len(), 0.0);
-        with_standard_floats(|| {
-            normalizer.normalize(places, observations, ends, finals, out, gathered);
-        });
+        let mut out = Vec::new();
+        let write = |buffer: &mut [MaybeUninit<u8>]| {
+            let state = &mut *self.state.lock(py);
+            state.catch_up();
+            out = std::mem::take(&mut state.normalized);
+            let (normalizer, scratch) = (&mut state.normalizer, T::scratch(&mut state.scratches));
+            let (observations, Scratch { finals, gathered, .. }) = (given.cells(), scratch);
+            finals.clear();
+            if let Some(last) = &last {
+                last.copy_numbers_to(finals);
+            }
+            out.resize(finals.len(), 0.0);
+            with_standard_floats(|| {
+                normalizer.normalize(places, observations, ends, finals, &mut out, gathered);
+            });
+            normalizer.write_shown(places, limit, buffer);
+            limit_to(limit, &mut out);
+        };
+        // SAFETY: `write_shown` writes every byte (invariant 1).
+        let shown = unsafe { blocks.written(py, f32::DTYPE, count, &self.shape, write) }?;
         let last = if ends.is_empty() {
             py.None().into_bound(py)
         } else {
-            from_numbers(py, ends.num_finals(), &self.shape, out)?
+            from_numbers(py, ends.num_finals(), &self.shape, &out)?
         };
-        let Some(rows) = places.rows() else {
-            let clipped = limit.map(|limit| normalizer.shown_within(limit));
-            let shown = clipped.as_ref().unwrap_or(&normalizer.shown);
-            return Ok((from_numbers(py, count, &self.shape, shown)?, last));
-        };
-        out.clear();
-        for row in rows {
-            let first = row * self.columns;
-            out.extend_from_slice(&normalizer.shown[first..first + self.columns]);
-        }
-        Ok((from_numbers(py, count, &self.shape, out)?, last))
+        self.state.lock(py).normalized = out; // its memory is used again
+        Ok((shown, last))
     }
 
-    /// The normalized observations of a batch, and the final ones. Of a batch of all rows, the first are
-    /// within the limit, if there is one.
+    /// The normalized observations of a batch, and the final ones, within the limit, if there is one.
     pub(super) fn normalized<'py>(
         &self,
         py: Python<'py>,
         places: Places<'_>,
         observations: &Bound<'py, PyAny>,
-        ended: Option<&EndedArrays<'py>>,
+        ended: Ended<'_, 'py>,
         limit: Option<f32>,
         blocks: &mut Blocks,
     ) -> PyResult<WithFinals<'py>> {
@@ -228,9 +223,10 @@ impl PyObservationNormalizer {
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let mut kinds = Vec::new();
+        let (mut kinds, lists) = (Vec::new(), EndedLists::new(ended.as_ref())?);
         let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
-        self.normalized(py, places, observations, ended.as_ref(), None, blocks)
+        let ended = lists.ended(ended.as_ref(), places.len())?;
+        self.normalized(py, places, observations, ended, None, blocks)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

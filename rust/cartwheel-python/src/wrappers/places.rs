@@ -105,31 +105,43 @@ pub(super) type EndedArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<
 /// An array, and the final observations that belong to it.
 pub(super) type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// The places at which episodes ended in a batch, and their final observations.
+/// The lists of places among them.
 #[derive(Default)]
-pub(super) struct EndedColumns<'py> {
+pub(super) struct EndedLists {
     places: Vec<i64>,
-    final_places: Vec<i64>,
-    /// `None`: the batch is not one of a step.
-    pub(super) finals: Option<RowValues<'py>>,
+    finals: Vec<i64>,
 }
 
-impl<'py> EndedColumns<'py> {
-    /// Checks the shape of the final observations: of `dtype`, and each of `shape`.
-    pub(super) fn new(
-        arrays: Option<&EndedArrays<'py>>,
-        dtype: DType,
-        shape: &[usize],
-    ) -> PyResult<Self> {
-        let Some((places, final_places, finals)) = arrays else { return Ok(Self::default()) };
-        let (places, final_places) = (numbers(places)?, numbers(final_places)?);
-        let finals = Some(RowValues::new("finals", finals, dtype, final_places.len(), shape)?);
-        Ok(Self { places, final_places, finals })
+impl EndedLists {
+    pub(super) fn new(arrays: Option<&EndedArrays<'_>>) -> PyResult<Self> {
+        let Some((places, finals, _)) = arrays else { return Ok(Self::default()) };
+        Ok(Self { places: numbers(places)?, finals: numbers(finals)? })
     }
 
-    /// The places, of a batch of `count`.
-    pub(super) fn read(&self, count: usize) -> PyResult<EndedPlaces<'_>> {
-        EndedPlaces::new(&self.places, &self.final_places, count).map_err(no_such_row)
+    /// The same with the final observations, of a batch of `count` places.
+    pub(super) fn ended<'a, 'py>(
+        &'a self,
+        arrays: Option<&'a EndedArrays<'py>>,
+        count: usize,
+    ) -> PyResult<Ended<'a, 'py>> {
+        let places = EndedPlaces::new(&self.places, &self.finals, count).map_err(no_such_row)?;
+        Ok(Ended { places, finals: arrays.map(|(_, _, finals)| finals) })
+    }
+}
+
+/// The places at which episodes ended in a batch, and their final observations.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Ended<'a, 'py> {
+    pub(super) places: EndedPlaces<'a>,
+    /// `None`: no final observation is known, or the batch is not one of a step.
+    pub(super) finals: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl<'py> Ended<'_, 'py> {
+    /// The final observations, checked: of `dtype`, and each of `shape`.
+    pub(super) fn rows(&self, dtype: DType, shape: &[usize]) -> PyResult<Option<RowValues<'py>>> {
+        let count = self.places.num_finals();
+        self.finals.map(|rows| RowValues::new("finals", rows, dtype, count, shape)).transpose()
     }
 }
 

@@ -8,12 +8,30 @@
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{Places, StepResults, gather, is_stepped, num_kept, scatter};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
 use crate::array::{Block, Blocks, Number, Numbers, PyTensorExchange, Unwritten, from_bytes};
 use crate::known::intern;
 use crate::wrappers::column::{Column, RowValues, are_plain_numbers};
 use crate::wrappers::rewards::Rewards;
+
+/// Keys of infos: of values, and of their mask.
+pub(super) type Keys = [Py<PyString>; 2];
+
+/// Final observations that were taken out of the infos.
+pub(super) struct Finals<'a, 'py> {
+    /// One row for each known place; something else if there is none.
+    pub(super) rows: Bound<'py, PyAny>,
+    pub(super) form: Form<'a, 'py>,
+}
+
+/// The form in which final observations came.
+pub(super) enum Form<'a, 'py> {
+    /// An array, under these keys, and the mask.
+    Array { is_dense: bool, keys: Vec<&'a Keys>, mask: Bound<'py, PyAny> },
+    /// An object of Python's class `Finals` knows it.
+    Other(Bound<'py, PyAny>),
+}
 
 /// Columns of a batch, whose memory every step uses again.
 #[derive(Debug, Default)]
@@ -21,8 +39,18 @@ pub(super) struct Columns {
     pub(super) kinds: Vec<u8>,
     pub(super) terminations: Vec<u8>,
     pub(super) truncations: Vec<u8>,
+    /// Flags of another array.
+    pub(super) flags: Vec<u8>,
+    /// The places at which episodes ended in `SAME_STEP`.
+    pub(super) ended: Vec<i64>,
+    /// Whether they were found, of these flags.
+    pub(super) are_ends_found: bool,
+    /// Those of the final observations that were taken.
+    pub(super) known: Vec<i64>,
     /// The memory of arrays of the rewards of transitions, for functions.
-    given: Blocks,
+    pub(super) given: Blocks,
+    /// The memory of arrays of final observations.
+    pub(super) with_finals: Blocks,
 }
 
 /// The results of a step on their way.
@@ -35,6 +63,10 @@ pub(super) struct Batch<'a, 'py> {
     pub(super) terminations: Bound<'py, PyAny>,
     pub(super) truncations: Bound<'py, PyAny>,
     pub(super) infos: Bound<'py, PyAny>,
+    /// Under which infos may have final observations.
+    pub(super) final_keys: &'a [Keys],
+    /// Those that were taken out of the infos.
+    pub(super) finals: Option<Finals<'a, 'py>>,
     /// Whether a method of Python has seen the infos, and may have kept them.
     pub(super) are_infos_shown: bool,
     /// Whether the flags that were read are still those of the batch.
@@ -76,38 +108,58 @@ impl<'py> Batch<'_, 'py> {
         }
         self.are_flags_read = true;
         let (count, columns) = (self.num_envs, &mut *self.columns);
+        columns.are_ends_found = false;
         Column::flags("terminations", &self.terminations, count)?
             .copy_to(&mut columns.terminations);
         Column::flags("truncations", &self.truncations, count)?.copy_to(&mut columns.truncations);
         Ok(())
     }
 
-    /// Adds infos, of which there are none yet.
+    /// Adds infos.
     pub(super) fn set_infos(
         &mut self,
-        keys: &[Py<PyString>; 2],
+        keys: &Keys,
         values: Bound<'py, PyDict>,
         mask: Bound<'py, PyAny>,
     ) -> PyResult<()> {
+        let infos = self.own_infos()?;
+        infos.set_item(&keys[0], values)?;
+        infos.set_item(&keys[1], mask)
+    }
+
+    /// The infos, to be changed: a copy, if other code may have them.
+    pub(super) fn own_infos(&mut self) -> PyResult<&Bound<'py, PyDict>> {
         if self.are_infos_shown {
-            self.infos = PyDict::new(self.py).into_any();
-            self.has_changed = true;
+            self.infos = self.infos.cast::<PyDict>()?.copy()?.into_any();
+            (self.are_infos_shown, self.has_changed) = (false, true);
         }
-        self.infos.set_item(&keys[0], values)?;
-        self.infos.set_item(&keys[1], mask)
+        Ok(self.infos.cast::<PyDict>()?)
     }
 
     pub(super) fn has_infos(&self) -> PyResult<bool> {
         Ok(self.infos.len()? > 0)
     }
 
+    /// Whether there are infos under one of the keys.
+    pub(super) fn has_key(&self, keys: &Keys) -> PyResult<bool> {
+        Ok(self.infos.contains(&keys[0])? || self.infos.contains(&keys[1])?)
+    }
+
     /// Calls the wrapper's `transform` with the batch as an object of Python.
     pub(super) fn transform(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = self.py;
         let kinds = self.kinds_array()?;
+        let finals = if self.finals.is_some() {
+            let inner = wrapper.getattr(intern!(py, "env"))?;
+            let space = inner.getattr(intern!(py, "single_observation_space"))?;
+            self.finals_object(wrapper, &space)?
+        } else {
+            None
+        };
         let batch = wrapper.call_method1(
             intern!(py, "_transformed"),
             (
+                finals,
                 &kinds,
                 &self.observations,
                 self.rewards.array(py),
@@ -131,18 +183,19 @@ impl<'py> Batch<'_, 'py> {
         if !now.is(&kinds) {
             Column::kinds(&now, self.num_envs)?.copy_to(&mut self.columns.kinds);
         }
-        Ok(())
+        self.set_finals(batch.getattr(intern!(py, "_finals"))?)
     }
 
-    /// Calls the wrapper's `_observe`.
+    /// Calls the wrapper's `_observe`, also with final observations.
     pub(super) fn observe(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.take_finals(wrapper)?;
         let observe = wrapper.getattr(intern!(self.py, "_observe"))?;
         let observations = observe.call1((&self.observations,))?;
         if observations.is_none() {
             return self.transform(wrapper); // refuses it by the name of the wrapper
         }
         (self.observations, self.has_changed) = (observations, true);
-        Ok(())
+        self.change_finals(|finals| observe.call1((finals,)))
     }
 
     /// Calls a function with the rewards of transitions; those of other places become 0.
