@@ -1,7 +1,8 @@
 """Costs of wrappers: a step of native CartPole-v1 with one of them, against the bare step.
 
 The bounds are those of a step in ``NEXT_STEP`` on one thread: at most 1.8, 1.2 and 1.1 times as
-long with 64, 1,024 and 4,096 rows, and 2.5, 1.5 and 1.3 times in the four wrappers of ``four``.
+long with 64, 1,024 and 4,096 rows, and 2.5, 1.5 and 1.3 times in the four wrappers of ``four``,
+which are also run in ``SAME_STEP``, with objects as final observations and with dense ones.
 ``nothing`` is a wrapper that does nothing. Gymnasium's vector wrapper of the same name, where there
 is one, is run over the same environments and has no bound. Names on the command line choose some:
 ``python -m benchmarks.wrappers.overhead NormalizeReward FrameStack``. ``NumpyToTorch`` is measured
@@ -65,22 +66,31 @@ GYMNASIUM: dict[str, Wrap] = {
 
 
 def build(
-    wrap: Wrap | None, env_fns: Sequence[Any], convert: Callable[[Any], Any] | None = None
+    wrap: Wrap | None,
+    env_fns: Sequence[Any],
+    convert: Callable[[Any], Any] | None = None,
+    **keywords: Any,
 ) -> VectorRunner:
     """Wraps native environments on one thread; ``convert`` makes tensors of actions."""
-    bare = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), num_workers=1)
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), num_workers=1, **keywords)
     envs = bare if wrap is None else wrap(bare)
     envs.reset(seed=0)
     actions = sample_actions(envs.action_space)
     return VectorRunner(envs, actions if convert is None else [*map(convert, actions)])
 
 
-def contender(name: str, wrap: Wrap | None) -> Contender:
-    """A contender with this name."""
-    return Contender(name, functools.partial(build, wrap))
+def contender(name: str, wrap: Wrap | None, **keywords: Any) -> Contender:
+    """A contender with this name, in environments with these keywords."""
+    return Contender(name, functools.partial(build, wrap, **keywords))
 
 
 BARE = contender("bare", None)
+#: The forms of final observations, with ``SAME_STEP`` as the autoreset mode.
+FORMS = ("object", "dense")
+BARE_BY_FORM = {
+    form: contender(f"bare, {form}", None, autoreset_mode="same_step", final_obs=form)
+    for form in FORMS
+}
 
 
 def claims(num_envs: int, names: Sequence[str]) -> list[Claim]:
@@ -92,6 +102,11 @@ def claims(num_envs: int, names: Sequence[str]) -> list[Claim]:
             continue
         bounds = FOUR_BOUNDS if name == FOUR else BOUNDS
         found.append(Claim(contender(name[:17], OURS[name]), BARE, 1 / bounds[num_envs]))
+        for form in FORMS if name == FOUR else ():
+            wrapped = contender(
+                f"{name}, {form}", OURS[name], autoreset_mode="same_step", final_obs=form
+            )
+            found.append(Claim(wrapped, BARE_BY_FORM[form], 1 / bounds[num_envs]))
         if name in GYMNASIUM:
             theirs = contender(f"gym {name}"[:17], GYMNASIUM[name])
             found.append(Claim(theirs, BARE, 0))
