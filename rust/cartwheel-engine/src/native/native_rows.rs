@@ -198,8 +198,7 @@ impl NativeRows {
         carried_out?;
         self.settle_cached(place);
         if self.has_external_rewards {
-            self.await_rewards(place);
-            return Ok(());
+            return self.await_rewards(place);
         }
         self.settle_step(place)
     }

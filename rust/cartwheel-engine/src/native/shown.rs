@@ -3,7 +3,8 @@
 //! An observation is a function of the state, so a row that was not touched since can show its
 //! observation again. Nothing has to be kept for that: neither a copy for each step nor the slab of
 //! the batch before, which belongs to the caller by now and may have been written to. Only before
-//! parameters are set, the rows show their observations into this memory.
+//! parameters are set, the rows show their observations into this memory; and a step by halves keeps those of
+//! its first half there.
 
 use crate::error::Error;
 use crate::memory::{LeafColumns, Scratch};
@@ -34,6 +35,21 @@ impl Shown {
         };
         self.kept.resize(rows, false);
         Ok((self.memory.insert(memory), &mut self.kept))
+    }
+
+    /// Keeps the observations that neighboring rows show from row `first` on; the shard has `rows` rows.
+    pub(super) fn keep(
+        &mut self,
+        leaves: &[Leaf],
+        rows: usize,
+        first: usize,
+        shown: &LeafColumns<'_>,
+    ) -> Result<(), Error> {
+        let (memory, kept) = self.room(leaves, rows)?;
+        let own = first..first + shown.rows();
+        kept[own.clone()].fill(true);
+        memory.columns(own).0.copy(0, shown, 0, shown.rows());
+        Ok(())
     }
 
     /// The row is about to be shown in its present state.

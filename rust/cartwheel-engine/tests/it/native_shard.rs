@@ -107,6 +107,7 @@ impl Env for Countdown {
 
     fn observe(&self, observation: &mut i64) {
         *observation = self.left;
+        external_rewards::OBSERVED.set(external_rewards::OBSERVED.get() + 1);
     }
 
     fn info(&self) -> Begun {

@@ -1,8 +1,9 @@
 //! Steps by halves: between them, the owner of the pool computes rewards and flags of the rows.
 //!
-//! The first half is a round without its settlement. The second one shows every row again, in the
-//! batch that the caller gets, and settles the rows as any step does. Nothing of a row changes between
-//! the two, so it shows the same.
+//! The first half is a round without its settlement, and keeps what the rows show. The second one
+//! copies that to the batch that the caller gets, and settles the rows as any step does: nothing of a
+//! row changes between the two. To ask the environments again would load the memory of all of them
+//! into the cache of one thread.
 
 use cartwheel_abi::{SHOW, STEP};
 use cartwheel_core::Transition;
@@ -15,11 +16,23 @@ use crate::transition::PhaseTag;
 
 impl NativeRows {
     /// Ends the first half: the rows are in the phases that they had before.
-    pub(super) fn await_rewards(&mut self, place: &mut Place<'_>) {
-        self.unsettled.extend_from_slice(&self.commands[..place.rows.len()]);
+    ///
+    /// # Errors
+    ///
+    /// As [`NativeRows::step`].
+    pub(super) fn await_rewards(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
+        let count = place.rows.len();
+        self.shown.keep(
+            &self.observations,
+            self.autoreset.len(),
+            place.rows.start,
+            &place.leaves,
+        )?;
+        self.unsettled.extend_from_slice(&self.commands[..count]);
         for (at, row) in place.rows.clone().enumerate() {
             place.outcomes.write(at, &Transition::RESET, self.autoreset.phase(row));
         }
+        Ok(())
     }
 
     /// Whether a step is half done.
@@ -69,6 +82,7 @@ impl NativeRows {
             place.outcomes.write(at, &Transition::CUT, PhaseTag::Running);
         }
         self.commands[..count].copy_from_slice(&commands);
+        self.forget_shown(&place.rows);
         commands.clear();
         self.unsettled = commands; // keeps its memory
         self.settle_step(place)

@@ -1,6 +1,8 @@
 //! Rows whose rewards and flags their owner computes have the episodes that they would have if their
 //! environments said the same.
 
+use std::cell::Cell;
+
 use cartwheel::Rng;
 use cartwheel_engine::autoreset::AutoresetMode;
 use cartwheel_engine::native::{ExternalRewards, RowReset, ShardSettings};
@@ -13,6 +15,11 @@ use crate::support::{Batch, Envs, bytes_of, limited, settings, store_actions};
 const MODES: [AutoresetMode; 3] =
     [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 const ROWS: usize = 5;
+
+thread_local! {
+    /// Observations that this thread has asked of countdowns.
+    pub(super) static OBSERVED: Cell<usize> = const { Cell::new(0) };
+}
 
 fn with_external_rewards(settings: ShardSettings, workers: usize) -> Envs {
     Envs::new(&recipe(), ROWS, workers, ShardSettings { has_external_rewards: true, ..settings })
@@ -81,6 +88,18 @@ fn external_rewards_that_equal_the_own_ones_make_the_same_episodes() {
             }
         }
         assert!(over > 10, "{over} episodes of {mode:?} ended");
+    }
+}
+
+#[test]
+fn environments_are_observed_once_in_a_step() {
+    for mode in MODES {
+        let mut envs = with_external_rewards(settings(mode), 0);
+        envs.seed(7);
+        OBSERVED.set(0);
+        let first = half(&mut envs, &[1; ROWS]).integers(0);
+        let settled = settle(&mut envs, Some(&own_rewards(&[1; ROWS])));
+        assert_eq!((settled.integers(0), OBSERVED.get()), (first, ROWS), "{mode:?}");
     }
 }
 
