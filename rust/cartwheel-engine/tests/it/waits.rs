@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::{ActionRows, Plan};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, RecvOrder, Workers};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, RecvOrder, Workers};
 use cartwheel_engine::protocol::{Counters, Memory, QueuedRows};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{
@@ -111,6 +111,35 @@ fn poll(pool: &mut Pool) -> usize {
     received.sort_unstable();
     assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
     polls
+}
+
+#[test]
+fn a_wait_alone_hands_out_nothing() {
+    let plain = || Box::new(Plain) as Box<dyn Shard>;
+    for mut running in [
+        Running::inline(ROWS, plain),
+        Running::thread_pool(1, ROWS, plain),
+        Running::threads(ROWS, plain),
+    ] {
+        let pool = &mut running.pool;
+        let (mut received, never) = (Received::default(), &mut || false);
+        pool.begin(Call::Reset, 0).unwrap();
+        for _ in 0..2 {
+            pool.await_call(Call::Reset, Some(LIMIT), never).unwrap();
+            assert_eq!(pool.pending(), Some(Call::Reset));
+        }
+        pool.take(&mut received).unwrap();
+        assert_eq!((pool.pending(), received.rows.iter().len()), (None, ROWS));
+        received.lease = None;
+        pool.sending(Call::Step, Some(&[0, 1])).unwrap().send(0).unwrap();
+        for _ in 0..2 {
+            pool.await_rows(2, 2, Some(LIMIT), never).unwrap();
+            assert_eq!(pool.in_flight(), [0, 1]);
+        }
+        pool.take(&mut received).unwrap();
+        assert_eq!((pool.in_flight().len(), received.rows.sent()), (0, Some(&[0, 1][..])));
+        running.close();
+    }
 }
 
 #[test]
