@@ -23,6 +23,7 @@ from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.state_dict import check_array, check_header, check_keys, check_list, new_state
 
 if TYPE_CHECKING:
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel.envpool.config import Config
@@ -71,6 +72,10 @@ class EnvPool(ClosesAfterWith, Generic[Step]):
     """
 
     recv: Any
+    observation_space: Space[Any]
+    action_space: Space[Any]
+    single_observation_space: Space[Any]
+    single_action_space: Space[Any]
 
     def __init__(self, task: Task, config: Config) -> None:
         self._envs = engine.start(task, config)

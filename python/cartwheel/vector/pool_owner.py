@@ -28,6 +28,9 @@ class PoolOwner(Generic[ObsType, ActType]):
     """The attributes that the parts of a vector environment use."""
 
     num_envs: int
+    # Gymnasium does not annotate what spaces are of, so Pyright would refuse each use of one.
+    observation_space: Space[Any]
+    action_space: Space[Any]
     single_observation_space: Space[Any]
     single_action_space: Space[Any]
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
