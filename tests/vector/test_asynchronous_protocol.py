@@ -336,8 +336,8 @@ def test_close_ends_a_call_that_is_late(build_workers, gates):
     envs.step_async([1, 0])
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.01)
-    with gates.opened_soon(1):
-        envs.close()  # without the warning of a pending call: the error has told of that
+    with gates.opened_soon(1), pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close()
 
 
 @pytest.mark.parametrize("keywords", [{"timeout": 0.1}, {"terminate": True}], ids=str)

@@ -15,6 +15,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
@@ -267,6 +268,15 @@ def test_results_that_come_with_ctrl_c_are_still_to_be_received(build_workers):
             envs.send(np.array([0, 2]))
             envs.recv(timeout=30)
         assert envs.recv(timeout=30)[0].tolist() == [[steps + 1]] * 2
+
+
+def test_ctrl_c_closes_without_a_warning_of_the_call_that_it_left_pending(build_workers):
+    envs = build_workers([partial(InterruptingEnv, os.getpid())] * 2, num_workers=1)
+    envs.reset()
+    with pytest.raises(KeyboardInterrupt), envs:  # a warning would be an error
+        envs.step(np.array([2, 0]))
+    with pytest.raises(ClosedEnvironmentError):
+        envs.step_wait()
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])

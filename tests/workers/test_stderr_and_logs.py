@@ -175,7 +175,8 @@ def test_workers_that_are_not_waited_for_are_ended_without_a_word(
         envs.step_async([0, 2])
         with pytest.raises(TimeoutError):
             envs.step_wait(timeout=0.01)
-        envs.close(timeout=0.1)
+        with pytest.warns(UserWarning, match="pending call"):
+            envs.close(timeout=0.1)
     assert logged(logging.WARNING) == []
 
 

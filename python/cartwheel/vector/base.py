@@ -7,6 +7,7 @@ Its bases have the other methods: :mod:`~cartwheel.vector.resets`,
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -328,7 +329,9 @@ class PoolVectorEnv(
         began = time.monotonic()
         pending = self._pool.pending()
         try:
-            if pending is not None and not self._pool.has_abandoned():  # an error has told of that
+            # Ctrl-C, or what else ends the program, says itself why nobody waits for the call.
+            is_ending = not isinstance(sys.exc_info()[1], Exception | None)
+            if pending is not None and not is_ending:
                 logger.warn(
                     f"Calling `close` while waiting for a pending call to `{pending}` to complete."
                 )
