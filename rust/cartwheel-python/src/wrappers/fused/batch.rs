@@ -142,7 +142,10 @@ impl<'py> Batch<'_, 'py> {
 
     /// Whether there are infos under one of the keys.
     pub(super) fn has_key(&self, keys: &Keys) -> PyResult<bool> {
-        Ok(self.infos.contains(&keys[0])? || self.infos.contains(&keys[1])?)
+        let [key, mask_key] = keys;
+        let has_either =
+            || PyResult::Ok(self.infos.contains(key)? || self.infos.contains(mask_key)?);
+        Ok(self.has_infos()? && has_either()?)
     }
 
     /// Calls the wrapper's `transform` with the batch as an object of Python.
