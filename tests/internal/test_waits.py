@@ -56,12 +56,12 @@ class Thread:
 
 
 def take_a_rollout(thread):
-    background = Background(stopped(thread), Actor(), most=1)
+    background = Background(stopped(thread), Actor(), max_waiting=1)
     return background.take, background.close
 
 
 def stop_the_background(thread):
-    background = Background(stopped(thread), Actor(), most=1)
+    background = Background(stopped(thread), Actor(), max_waiting=1)
     with background._lock:
         background._start()
     thread.has_come.wait()

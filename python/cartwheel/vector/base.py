@@ -329,7 +329,7 @@ class PoolVectorEnv(
         began = time.monotonic()
         pending = self._pool.pending()
         try:
-            # Ctrl-C, or what else ends the program, says itself why nobody waits for the call.
+            # Ctrl-C, or what else ends the program, says itself why the call is not waited for.
             is_ending = not isinstance(sys.exc_info()[1], Exception | None)
             if pending is not None and not is_ending:
                 logger.warn(

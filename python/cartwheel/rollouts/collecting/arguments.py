@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._device.sending import device_of
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, mode_of
+from cartwheel._internal.gymnasium_classes import SyncVectorEnv
 from cartwheel._internal.suggestions import vector_env_instead
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows

@@ -38,8 +38,8 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.sum = rng.integers(0..100);
         match std::mem::take(&mut self.last) {
-            7 => panic!("seven is no end"),
-            8 => Err(Failure::new("eight is no end")),
+            7 => panic!("seven is not an end"),
+            8 => Err(Failure::new("eight is not an end")),
             _ => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>
 fn blocks_of_any_size_equal_single_rows_and_name_the_row_that_panics() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
         let (faults, expected) = play::<1>(mode, 0);
-        for text in ["nine is refused", "seven is no end", "eight is no end"] {
+        for text in ["nine is refused", "seven is not an end", "eight is not an end"] {
             let is_there = faults.iter().any(|fault| fault.contains(text));
             let resets = mode != AutoresetMode::Disabled || text.starts_with("nine");
             assert_eq!(is_there, resets, "{text} in {mode:?}");
