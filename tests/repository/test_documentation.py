@@ -201,6 +201,7 @@ def test_no_code_of_a_page_is_left_out():
         opened = re.findall(r"^ *```+ *([^\s`]+)", text, re.MULTILINE)
         known = others | {"{code-cell}" if page in cells else "python"}
         assert set(opened) <= known, page
+        assert opened.count("python") == len(BLOCK.findall(text)), page
         assert page not in cells or "file_format: mystnb" in text.partition("\n# ")[0]
 
 
