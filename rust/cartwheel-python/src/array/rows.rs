@@ -96,7 +96,7 @@ impl<'a, 'py> Rows<'a, 'py> {
     ///
     /// # Panics
     ///
-    /// When there is no such row, or the other one has not one [like it](Self::are_like) for each place.
+    /// When there is no such row, or the other array lacks a row, [like those](Self::are_like) here, for a place.
     pub(crate) fn with(
         &self,
         places: &[i64],
