@@ -97,10 +97,12 @@ impl<E: Env> TypedKind<E> {
 
 /// Names, each ended by a zero byte.
 fn texts(names: &[impl AsRef<str>]) -> Result<Vec<Vec<u8>>, Error> {
-    let text =
-        |name: &_| CString::new(AsRef::<str>::as_ref(name)).map(CString::into_bytes_with_nul);
-    let texts: Result<Vec<_>, _> = names.iter().map(text).collect();
-    texts.map_err(Error::bad_options)
+    let text = |name: &_| {
+        let name = AsRef::<str>::as_ref(name);
+        let has_zero = |_| Error::bad_options(format!("the name {name:?} has a zero byte"));
+        CString::new(name).map(CString::into_bytes_with_nul).map_err(has_zero)
+    };
+    names.iter().map(text).collect()
 }
 
 /// Pointers to the names, which stay where they are when the list moves.
