@@ -68,7 +68,7 @@ class Figure:
     def format(self, number: float) -> str:
         """A number of this figure, with as many places as it deserves."""
         if self.unit == "s" or (self.unit == "×" and self.value < 1):
-            return f"{number:.2f}"
+            return f"{number:.2f}" if self.value >= 0.01 else f"{number:.3f}"
         return f"{number:,.1f}" if self.value < 10 else f"{number:,.0f}"
 
 
