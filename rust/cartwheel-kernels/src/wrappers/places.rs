@@ -65,7 +65,7 @@ pub struct At {
 pub struct Places<'a> {
     /// The environment of each place; `None` if the batch has all environments in their order.
     rows: Option<&'a [usize]>,
-    /// The kind of each place: [`TRANSITION`], [`RESET`](super::RESET) and so on.
+    /// The kind of each place: [`TRANSITION`], [`RESET`] and so on.
     kinds: &'a [u8],
 }
 
