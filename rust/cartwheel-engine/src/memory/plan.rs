@@ -26,7 +26,7 @@ pub struct Plan {
     /// Rows of a batch: all of them, or fewer for a pool that receives the first rows that are
     /// done.
     pub batch_size: usize,
-    /// Maximum number of slabs at once, at least one more than [`Plan::open_batches`].
+    /// Maximum number of slabs at once, at least one more than `Plan::open_batches`.
     pub max_slabs: usize,
     /// Bytes for the infos of each shard.
     pub info_bytes: usize,
