@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-# Not from `gymnasium.vector`, whose classes `cartwheel.patch_gymnasium` replaces.
 import cartwheel
 from cartwheel._cartwheel import usable_cpus
 from cartwheel._internal.gymnasium_classes import AsyncVectorEnv, SyncVectorEnv

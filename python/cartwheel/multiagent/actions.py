@@ -98,7 +98,7 @@ def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[A
 
 
 def misshapen(name: Any, path: str, wanted: str, value: Any) -> ValueError:
-    """Returns the error for actions of an agent that have not what is ``wanted``."""
+    """Returns the error for actions of an agent that do not have what is ``wanted``."""
     got = getattr(value, "shape", None)
     shown = f"the shape {got}" if got is not None else f"{type(value)}"
     return ValueError(f"`actions[{name!r}]{path}` must have {wanted}, got {shown}.")

@@ -307,7 +307,7 @@ class AgentsBase(ClosesAfterWith):
         with self._masks_if_refused():
             shown, infos = self._pool.set_state(env_index, states)
         self._forget_dropped()
-        self._batches.forget_shown(infos["env_index"].tolist())
+        self._batches.forget_shown(infos["env_index"])
         return self._shown(self._batches.reset(shown, infos, self._rows_over()))
 
     def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
@@ -348,7 +348,7 @@ class AgentsBase(ClosesAfterWith):
             shown: Any = self._pool.load_state_dict(state)
         if shown is None:
             return None
-        self._batches.forget_shown(range(self.num_envs))
+        self._batches.forget_shown(...)
         columns = self._batches.reset(shown, {}, self._rows_over())
         if kept is not None:
             masks.keep(kept)

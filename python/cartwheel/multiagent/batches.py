@@ -119,15 +119,15 @@ class AgentBatches:
         #: The key of the only group, which has all agents in their order.
         self._only = self.groups[0].key if len(self.groups) == 1 else None
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
-        #: The flags ``(2, agents)`` of rows that failed: where they are frozen, their environments
-        #: show others, those of the step before or of another environment.
-        self._flags_of_failed: dict[int, NDArray[np.bool_]] = {}
+        #: The flags that rows showed as they failed, and which rows repeat them: where they are
+        #: frozen, their environments show others, those of the step before or of another one.
+        self._flags_of_failed = np.zeros((2, *self.lives.shape), np.bool_)
+        self._repeats = np.zeros(self.lives.shape[1], np.bool_)
 
-    def forget_shown(self, rows: Sequence[int]) -> None:
+    def forget_shown(self, rows: Any) -> None:
         """Forgets masks and flags that rows have shown, because they continue from states."""
         self.masks.clear(rows)
-        for row in rows:
-            self._flags_of_failed.pop(row, None)
+        self._repeats[rows] = False
 
     def reset(
         self, batch: dict[str, Any], infos: dict[str, Any], over: NDArray[np.bool_]
@@ -196,8 +196,7 @@ class AgentBatches:
             if not self._is_same_step:
                 left = left & ~over
         if frozen is not None:
-            if failed is not None or self._flags_of_failed:
-                self._repeat_flags(flags[:2], rows, frozen & over, failed)
+            self._repeat_flags(flags[:2], rows, frozen & over, failed)
             acted[:, frozen] = False
             over[frozen] = False
         own_rewards = self.rewards_of(last, rewards).T.copy()
@@ -271,14 +270,12 @@ class AgentBatches:
             again: Which of them are frozen.
             failed: Which of them fail now.
         """
-        kept = self._flags_of_failed
-        for at, row in enumerate(np.arange(self.lives.shape[1])[rows].tolist()):
-            if not again[at]:
-                kept.pop(row, None)
-            if failed is not None and failed[at]:
-                kept[row] = flags[:, :, at].copy()
-            elif row in kept:
-                flags[:, :, at] = kept[row]
+        repeats, kept = self._repeats[rows] & again, self._flags_of_failed
+        if failed is not None:
+            repeats |= failed
+            kept[:, :, rows] = np.where(failed, flags, kept[:, :, rows])
+        self._repeats[rows] = repeats
+        np.copyto(flags, kept[:, :, rows], where=repeats)
 
     def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
         """Splits infos into those of the row and those of agents."""

@@ -376,8 +376,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         Args:
             finals: The object that they were taken with; ``None`` if native code took them.
             form: Then their keys in infos, and whether they are dense.
-            *parts: Their places; they themselves, anything if there is no place; the observations
-                of the batch; and the space of one observation.
+            *parts: Their places; the final observations, which are ignored without places; the
+                observations of the batch; and the space of one observation.
         """
         places, last, observations, space = parts
         if not len(places):

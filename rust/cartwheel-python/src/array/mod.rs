@@ -57,7 +57,7 @@ pub(crate) use crate::array::made::{
 };
 pub(crate) use crate::array::numbers::{NewNumbers, Numbers, Unwritten};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
-pub(crate) use crate::array::rows::Rows;
+pub(crate) use crate::array::rows::{Rows, index};
 use crate::known::imported;
 
 /// Makes the first uses of what is looked up once, and returns an array: `first_uses.rs` says why.

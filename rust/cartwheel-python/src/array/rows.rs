@@ -129,6 +129,11 @@ impl<'a, 'py> Rows<'a, 'py> {
     }
 }
 
-fn index(place: i64) -> usize {
+/// A place as an index.
+///
+/// # Panics
+///
+/// When it is negative.
+pub(crate) fn index(place: i64) -> usize {
     usize::try_from(place).expect("a place of a batch")
 }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyList};
 
 use super::batch::{Batch, Columns, Finals, Form, Keys};
-use crate::array::{Rows, empty_objects, from_bytes, from_numbers};
+use crate::array::{Rows, empty_objects, from_bytes, from_numbers, index};
 use crate::known::intern;
 use crate::wrappers::column::{Column, no_such_row, numbers};
 use crate::wrappers::places::{Ended, WithFinals};
@@ -286,8 +286,4 @@ fn is_array_of_objects(value: &Bound<'_, PyAny>, count: usize) -> bool {
     value
         .cast_exact::<PyUntypedArray>()
         .is_ok_and(|array| array.shape() == [count] && array.dtype().kind() == b'O')
-}
-
-fn index(place: i64) -> usize {
-    usize::try_from(place).expect("a place of the batch")
 }
