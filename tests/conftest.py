@@ -215,7 +215,7 @@ def _warmed_up():
     envs.close()
     # A worker that the server forks need not import them again, which takes half a second.
     multiprocessing.set_forkserver_preload(
-        ["cartwheel.workers.awaited_env", "tests.support.sessions"]
+        ["cartwheel.workers.serving.awaited_env", "tests.support.sessions"]
     )
     forkserver.ensure_running()
     resource_tracker.ensure_running()

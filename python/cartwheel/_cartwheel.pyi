@@ -89,7 +89,7 @@ _Rest: TypeAlias = tuple[int, int, int]
 _LastStep: TypeAlias = tuple[Any, float, bool, bool, list[float], Any]
 
 class _Worker(Protocol):
-    """Methods of :class:`cartwheel.workers.worker.Worker`, documented there, for native code."""
+    """Methods of :class:`cartwheel.workers.serving.worker.Worker` that native code calls."""
 
     @property
     def envs(self) -> list[Any]: ...

@@ -28,7 +28,7 @@ from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.infos import infos_by_row
 from cartwheel.vector.vector_env import VectorEnv
-from cartwheel.workers.turns_env import MakesTurns
+from cartwheel.workers.envs.turns_env import MakesTurns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

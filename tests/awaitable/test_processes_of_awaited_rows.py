@@ -15,7 +15,7 @@ from gymnasium.error import ResetNeeded
 
 import cartwheel
 from cartwheel.workers.process import StartProcess
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.worker import Worker
 from tests.support.sessions import Notebook, Session, opened, outcome, sent, turns
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import cartwheel
 from cartwheel._internal.process import Finalizer
 from cartwheel.awaitable.requests import Request
-from cartwheel.workers.awaited_env import Asked
+from cartwheel.workers.serving.awaited_env import Asked
 from tests.programs.registry import program, tell
 from tests.support.ledger import LedgerEnv
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cartwheel
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.worker import Worker
 from tests.support.environments import TranscriptEnv
 from tests.support.platforms import linux_only
 

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.worker import Worker
 from tests.support import faulty
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, fault

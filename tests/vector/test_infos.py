@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import cartwheel
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.worker import Worker
 from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppets, transcripts
 from tests.support.executors import EXECUTORS

@@ -16,8 +16,8 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel._internal import arguments
 from cartwheel.vector import worker_choice
-from cartwheel.workers import trial
-from cartwheel.workers.trial import Measured
+from cartwheel.workers.serving import trial
+from cartwheel.workers.serving.trial import Measured
 from tests.multiagent.environments import Walkers
 from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import CountedEnv

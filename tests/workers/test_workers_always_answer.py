@@ -12,10 +12,11 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.workers import launch, serve
+from cartwheel.workers import launch
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.group import WorkerGroup
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving import serve
+from cartwheel.workers.serving.worker import Worker
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
 from tests.support.executors import PROCESS, SENDING, THREAD

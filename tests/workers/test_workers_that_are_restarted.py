@@ -14,7 +14,7 @@ import pytest
 
 import cartwheel
 from cartwheel.workers import callbacks, replacement
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.worker import Worker
 from tests.support.executors import PROCESS, SENDING
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.restarts import (

@@ -25,10 +25,10 @@ from cartwheel.awaitable.lease import Acquiring
 from cartwheel.awaitable.requests import Settings
 from cartwheel.awaitable.rows import Rows
 from cartwheel.vector.stats import Stats
-from cartwheel.workers.awaited_env import Asked
 from cartwheel.workers.launch import pickled_apart
 from cartwheel.workers.restart_policy import RestartPolicy
 from cartwheel.workers.retirement import as_bytes
+from cartwheel.workers.serving.awaited_env import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: The maximum number of seconds that a close takes.
 _CLOSE_S = 8.0
 #: Modules that the server of ``forkserver`` imports, if it has not started yet.
-_PRELOADED = ["__main__", "cartwheel.workers.process", "cartwheel.workers.awaited_env"]
+_PRELOADED = ["__main__", "cartwheel.workers.process", "cartwheel.workers.serving.awaited_env"]
 
 
 class AwaitableEnvs:

@@ -16,11 +16,11 @@ from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory
 from cartwheel.workers import launch
-from cartwheel.workers.awaited_env import MakesAwaitedEnv
 from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import pickled
+from cartwheel.workers.envs.observation_form import shared
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.observation_form import shared
+from cartwheel.workers.serving.awaited_env import MakesAwaitedEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

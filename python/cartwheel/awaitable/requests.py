@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
-    from cartwheel.workers.awaited_env import Asked
     from cartwheel.workers.restart_policy import RestartPolicy
+    from cartwheel.workers.serving.awaited_env import Asked
 
 
 @dataclasses.dataclass(eq=False, slots=True)

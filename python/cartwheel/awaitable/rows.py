@@ -33,7 +33,7 @@ from cartwheel.workers.restart_policy import MAX_TEXT
 
 if TYPE_CHECKING:
     from cartwheel.awaitable.requests import Outcome, Settings
-    from cartwheel.workers.awaited_env import Asked
+    from cartwheel.workers.serving.awaited_env import Asked
 
 #: How often a reset is made again whose process died or whose environment failed.
 _ATTEMPTS = 3

@@ -31,19 +31,19 @@ from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError
 from cartwheel.workers import launch, replacement
-from cartwheel.workers.awaited_env import REPLY, Asked, Left
 from cartwheel.workers.channels import Deadline
+from cartwheel.workers.envs.observation_form import remade
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.group import SENDING_S
-from cartwheel.workers.observation_form import remade
 from cartwheel.workers.restart_policy import RestartPolicy
+from cartwheel.workers.serving.awaited_env import REPLY, Asked, Left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cartwheel._cartwheel import Pool
     from cartwheel.awaitable.requests import Settings
-    from cartwheel.workers.awaited_env import Reply
+    from cartwheel.workers.serving.awaited_env import Reply
 
 #: Seconds that environments get to close, and that they get while rows are in flight.
 _GRACE, _GRACE_IN_FLIGHT = 5.0, 1.0

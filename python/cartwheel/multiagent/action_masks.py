@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_layout import Group, Layout
+    from cartwheel.workers.envs.agents_layout import Group, Layout
 
 
 class AgentMasks:

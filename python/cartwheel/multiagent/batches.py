@@ -13,14 +13,14 @@ from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
 from cartwheel.multiagent.actions import check_agents, misshapen, stacked_actions
 from cartwheel.vector.infos import failed_rows, is_dense
-from cartwheel.workers.agents_layout import FLAGS
+from cartwheel.workers.envs.agents_layout import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_layout import Group, Layout
+    from cartwheel.workers.envs.agents_layout import Group, Layout
 
 #: Names of entries of infos, which agents cannot have.
 RESERVED = frozenset(

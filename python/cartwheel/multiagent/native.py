@@ -19,7 +19,7 @@ from cartwheel.multiagent.action_masks import check_mask_key
 from cartwheel.multiagent.batches import AgentBatches, check_names, of_places
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.action_masks import as_mask_key
-from cartwheel.workers.agents_layout import FLAGS, Layout
+from cartwheel.workers.envs.agents_layout import FLAGS, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel.multiagent.action_masks import check_mask_key
 from cartwheel.multiagent.batches import AgentBatches, check_names
 from cartwheel.vector.vector_env import VectorEnv
-from cartwheel.workers.agents_env import MakesAgentsEnv
+from cartwheel.workers.envs.agents_env import MakesAgentsEnv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
     from cartwheel._internal.arguments import EnvFn
-    from cartwheel.workers.agents_layout import AgentsSettings, Layout
+    from cartwheel.workers.envs.agents_layout import AgentsSettings, Layout
 
 #: Final observations are columns where a row has at most so many bytes. Columns are copied in each
 #: step, and larger observations in the steps alone in which rows end.

@@ -16,7 +16,7 @@ from cartwheel.multiagent.native import NativeAgentsPool
 from cartwheel.multiagent.pool import open_pool
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.action_masks import as_mask_key
-from cartwheel.workers.agents_layout import AgentsSettings
+from cartwheel.workers.envs.agents_layout import AgentsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from cartwheel._internal.reset_arguments import by_row
 from cartwheel.errors import WorkerTimeoutError, add_note
 from cartwheel.native.keywords import reset_as_json
 from cartwheel.workers.faults import Fault, add_info, raise_first
-from cartwheel.workers.row_state import WHY_NOT_SAVED
+from cartwheel.workers.serving.row_state import WHY_NOT_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.buffer import leaves
 from cartwheel.recorder.record_episode import RecordEpisode
 from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
-from cartwheel.workers.agents_layout import FLAGS as AGENT_FLAGS
+from cartwheel.workers.envs.agents_layout import FLAGS as AGENT_FLAGS
 
 if TYPE_CHECKING:
     import os

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.vector.pool_owner import pool_of
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.attributes import own_attribute
 from cartwheel.wrappers.batch import chain
 
 if TYPE_CHECKING:

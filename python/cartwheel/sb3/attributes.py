@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.workers.attributes import called, name_of, wrapper_names
+from cartwheel.workers.envs.attributes import called, name_of, wrapper_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@
 All of them are dictionaries with these keys, lists, arrays, numbers, text and bytes. ``rows`` of a
 wrapper is the state of its source, which wrappers share: it is in the innermost of these. It and
 the numbers of single rows are missing in a state of the wrappers alone. ``states`` has the bytes of
-each row (:mod:`cartwheel.workers.row_state`, or the engine's), ``models`` what was set in the rows'
-own MuJoCo models, ``action_masks`` those of the last observations.
+each row (:mod:`cartwheel.workers.serving.row_state`, or the engine's), ``models`` what was set in
+the rows' own MuJoCo models, ``action_masks`` those of the last observations.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from cartwheel.vector.worker_choice import choose_workers
 from cartwheel.workers import launch
 from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline
-from cartwheel.workers.one_env import check_distinct
+from cartwheel.workers.envs.one_env import check_distinct
 from cartwheel.workers.restart_policy import RestartPolicy
 from cartwheel.workers.retirement import as_bytes, check_memory
 

@@ -20,7 +20,7 @@ from cartwheel._cartwheel import memory_left, usable_cpus
 from cartwheel._internal.logging import log_event
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.launch import affordable_workers
-from cartwheel.workers.trial import MakesTrial, Measured
+from cartwheel.workers.serving.trial import MakesTrial, Measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
 from cartwheel.workers.replacement import restart
-from cartwheel.workers.row_state import ResetCache, check_state, first_unsaved
+from cartwheel.workers.serving.row_state import ResetCache, check_state, first_unsaved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from cartwheel.workers.channels import CallerEnd
     from cartwheel.workers.faults import Fault
     from cartwheel.workers.process import StartProcess
-    from cartwheel.workers.row_state import ResetCache
-    from cartwheel.workers.worker import Worker
+    from cartwheel.workers.serving.row_state import ResetCache
+    from cartwheel.workers.serving.worker import Worker
 
 #: Seconds for which a worker may keep the others waiting for messages to them.
 _TURN_S = 0.05

@@ -23,8 +23,8 @@ from cartwheel.errors import add_note, named_rows
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.process import StartProcess, check_can_start
-from cartwheel.workers.serve import serve_thread
-from cartwheel.workers.worker import Worker
+from cartwheel.workers.serving.serve import serve_thread
+from cartwheel.workers.serving.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

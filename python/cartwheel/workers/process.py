@@ -16,7 +16,7 @@ from cartwheel.workers.deaths import NO_MAIN_GUARD
 from cartwheel.workers.exit_codes import KILLED_S, read_by_one_thread
 from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.retirement import Handoff
-from cartwheel.workers.serve import serve_process
+from cartwheel.workers.serving.serve import serve_process
 from cartwheel.workers.stderr import Stderr
 
 if TYPE_CHECKING:

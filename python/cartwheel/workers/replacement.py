@@ -14,7 +14,7 @@ from cartwheel.workers.channels import Deadline
 
 if TYPE_CHECKING:
     from cartwheel.workers.group import WorkerGroup
-    from cartwheel.workers.row_state import ResetCache
+    from cartwheel.workers.serving.row_state import ResetCache
 
 
 def restart(

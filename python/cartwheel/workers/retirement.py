@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal.suggestions import shown
-from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
+from cartwheel.workers.envs.env_chain import OF_MANY_EPISODES, Chain
 from cartwheel.workers.stderr import nameless_file
 
 if TYPE_CHECKING:

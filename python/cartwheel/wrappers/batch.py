@@ -12,7 +12,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integers, as_rows
 from cartwheel.vector.infos import is_dense
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.attributes import own_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

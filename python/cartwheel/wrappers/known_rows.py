@@ -23,7 +23,7 @@ from cartwheel.errors import ForkedProcessError, WorkerTimeoutError, is_raised_b
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.attributes import own_attribute
 from cartwheel.wrappers.batch import RESET, SHOWN, Batch, chain
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen

@@ -15,7 +15,7 @@ from cartwheel.vector.state_dict import (
     described,
     new_state,
 )
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.attributes import own_attribute
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
 

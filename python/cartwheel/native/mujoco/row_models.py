@@ -15,7 +15,7 @@ import pickle
 import struct
 from typing import Any
 
-from cartwheel.workers.row_state import digest
+from cartwheel.workers.serving.row_state import digest
 
 _MAGIC = b"cartwmj\n"
 _HEAD = struct.Struct("<8sI16s")

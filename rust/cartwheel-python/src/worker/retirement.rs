@@ -44,8 +44,8 @@ pub(crate) struct Retirement {
 }
 
 impl Retirement {
-    /// Reads the attributes of `cartwheel.workers.worker.Worker`; returns also the observation that the
-    /// row of a retired worker showed.
+    /// Reads the attributes of `cartwheel.workers.serving.worker.Worker`; returns also the observation
+    /// that the row of a retired worker showed.
     pub(super) fn new(worker: &Bound<'_, PyAny>) -> PyResult<(Self, Option<Py<PyAny>>)> {
         let is_limited = worker.getattr("retires")?.extract()?;
         let handoff = worker.getattr("handoff")?;

@@ -60,7 +60,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// The rows of the task, counted from the first row of the shard, as all rows here are; the
     /// actions belong to these rows.
     pub(crate) span: Range<usize>,
-    /// `cartwheel.workers.worker.Worker`, which replaces environments.
+    /// `cartwheel.workers.serving.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
     /// The worker's entries for the next automatic resets of rows.

@@ -34,7 +34,8 @@ pub(crate) const NEXT_RESETS: u32 = 2;
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
 pub(crate) struct PyShard {
-    /// `cartwheel.workers.worker.Worker`: the environments, and all that is not on the step path.
+    /// `cartwheel.workers.serving.worker.Worker`: the environments, and all that is not on the
+    /// step path.
     pub(super) worker: Py<PyAny>,
     /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from cartwheel.workers.agents_env import AgentsEnv
+from cartwheel.workers.envs.agents_env import AgentsEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -29,8 +29,8 @@ from gymnasium.wrappers import (
 )
 
 from cartwheel._internal.arguments import mismatched_signature
-from cartwheel.workers.agents_env import AgentsEnv
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.agents_env import AgentsEnv
+from cartwheel.workers.envs.attributes import own_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_layout import AgentsSettings, Group
+    from cartwheel.workers.envs.agents_layout import AgentsSettings, Group
 
 #: Spaces of which a value has parts.
 _NESTED = (Dict, Tuple)

@@ -10,10 +10,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.errors import add_note
-from cartwheel.workers import attributes
-from cartwheel.workers.agents_env import AgentsEnv
+from cartwheel.workers.envs import attributes
+from cartwheel.workers.envs.agents_env import AgentsEnv
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.row_state import CachedEnv, sampled, saved
+from cartwheel.workers.serving.row_state import CachedEnv, sampled, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ControlCalls:
-    """The control calls of a :class:`~cartwheel.workers.worker.Worker`.
+    """The control calls of a :class:`~cartwheel.workers.serving.worker.Worker`.
 
     Attributes:
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.

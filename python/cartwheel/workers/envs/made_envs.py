@@ -12,8 +12,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
 from cartwheel._internal.suggestions import shown
-from cartwheel.workers.agents_env import AgentsEnv
-from cartwheel.workers.attributes import own_attribute
+from cartwheel.workers.envs.agents_env import AgentsEnv
+from cartwheel.workers.envs.attributes import own_attribute
 
 
 def refusal(env: Any, row: int) -> TypeError | None:

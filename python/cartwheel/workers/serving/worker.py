@@ -20,10 +20,9 @@ from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel.errors import row_range
 from cartwheel.workers.channels import LocalWorkerChannel, pickled
-from cartwheel.workers.control_calls import ControlCalls, is_ctrl_c
+from cartwheel.workers.envs.made_envs import check_spaces, layouts_of, refusal, truncates
+from cartwheel.workers.envs.one_env import EnvIdentities
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.made_envs import check_spaces, layouts_of, refusal, truncates
-from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.retirement import (
     Lifetime,
@@ -33,7 +32,8 @@ from cartwheel.workers.retirement import (
     statistics_of,
     write_handoff,
 )
-from cartwheel.workers.row_state import CachedEnv, ResetCache, load
+from cartwheel.workers.serving.control_calls import ControlCalls, is_ctrl_c
+from cartwheel.workers.serving.row_state import CachedEnv, ResetCache, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

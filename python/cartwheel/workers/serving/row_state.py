@@ -23,7 +23,7 @@ from gymnasium.utils import seeding
 
 from cartwheel._cartwheel import FAILED_PHASE, cache_draws, draw_cached
 from cartwheel.workers.channels import pickled
-from cartwheel.workers.env_chain import OF_MANY_EPISODES, Chain
+from cartwheel.workers.envs.env_chain import OF_MANY_EPISODES, Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1

@@ -19,9 +19,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, MultiBinary
 
 from cartwheel._internal import nested
-from cartwheel.workers.agents_layout import FLAGS, AgentsSettings, layout_of
-from cartwheel.workers.attributes import own_attribute
-from cartwheel.workers.observation_stack import ObservationStack, in_order
+from cartwheel.workers.envs.agents_layout import FLAGS, AgentsSettings, layout_of
+from cartwheel.workers.envs.attributes import own_attribute
+from cartwheel.workers.envs.observation_stack import ObservationStack, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence

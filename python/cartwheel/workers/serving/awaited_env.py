@@ -22,9 +22,9 @@ from gymnasium.spaces import Space
 
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.suggestions import shown
-from cartwheel.workers import attributes
+from cartwheel.workers.envs import attributes
+from cartwheel.workers.envs.observation_form import ObservationForms, shared
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.observation_form import ObservationForms, shared
 from cartwheel.workers.restart_policy import Replacements
 from cartwheel.workers.retirement import (
     Lifetime,

@@ -20,8 +20,8 @@ from cartwheel._internal.process import name_this_thread
 from cartwheel.workers.channels import ProcessWorkerChannel
 from cartwheel.workers.inheritance import change_environment, free_inherited
 from cartwheel.workers.retirement import flush_streams
+from cartwheel.workers.serving.worker import Worker
 from cartwheel.workers.stderr import keep_stderr
-from cartwheel.workers.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
