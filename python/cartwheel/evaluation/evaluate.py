@@ -28,8 +28,8 @@ from cartwheel.multiagent.base import AgentsBase
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
-from cartwheel.wrappers.conversion import without_conversion
-from cartwheel.wrappers.freezing import frozen
+from cartwheel.wrappers._shared.conversion import without_conversion
+from cartwheel.wrappers._stack.freezing import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.reset_arguments import ResetOptions, Seeds
     from cartwheel.evaluation.agents import AgentsEvaluation
     from cartwheel.evaluation.result import Evaluation
-    from cartwheel.wrappers.conversion import ConvertsArrays
+    from cartwheel.wrappers._shared.conversion import ConvertsArrays
 
 
 @overload

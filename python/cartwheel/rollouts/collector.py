@@ -30,7 +30,7 @@ from cartwheel.rollouts.collecting.policy_calls import Actor, Stopped
 from cartwheel.rollouts.collecting.saved import SavedCollector
 from cartwheel.rollouts.collecting.session import Session
 from cartwheel.vector.calls import Calls
-from cartwheel.wrappers.conversion import without_conversion
+from cartwheel.wrappers._shared.conversion import without_conversion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,10 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
+from cartwheel.wrappers._shared.kept_state import KeepsState
+from cartwheel.wrappers._shared.merging import chosen_actions, merged_infos, take_infos
+from cartwheel.wrappers._shared.observation_wrapper import ObservationWrapper
+from cartwheel.wrappers._shared.whole_batches import WholeBatches
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import (
     FAILED,
@@ -22,10 +26,6 @@ from cartwheel.wrappers.batch import (
 )
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
-from cartwheel.wrappers.kept_state import KeepsState
-from cartwheel.wrappers.merging import chosen_actions, merged_infos, take_infos
-from cartwheel.wrappers.observation_wrapper import ObservationWrapper
-from cartwheel.wrappers.whole_batches import WholeBatches
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

@@ -13,10 +13,10 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_rows
 from cartwheel._internal.reset_arguments import as_reset_rows, kept_options, shallow_copy
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
+from cartwheel.wrappers._shared.kept_state import KeepsState
+from cartwheel.wrappers._shared.merging import chosen_actions, joined, merged_infos, take_infos
+from cartwheel.wrappers._shared.whole_batches import WholeBatches
 from cartwheel.wrappers.batch import NOWHERE, blank_reports, reported_keys
-from cartwheel.wrappers.kept_state import KeepsState
-from cartwheel.wrappers.merging import chosen_actions, joined, merged_infos, take_infos
-from cartwheel.wrappers.whole_batches import WholeBatches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,11 +17,11 @@ from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
+from cartwheel.wrappers._stack.freezing import Freezes
+from cartwheel.wrappers._stack.source import Source
+from cartwheel.wrappers._stack.state import Stack, shown_by
+from cartwheel.wrappers._stack.step_recording import StepRecording
 from cartwheel.wrappers.batch import Batch, Finals, check_acted, refuse_transformed
-from cartwheel.wrappers.freezing import Freezes
-from cartwheel.wrappers.source import Source
-from cartwheel.wrappers.stack_state import Stack, shown_by
-from cartwheel.wrappers.step_recording import StepRecording
 
 if TYPE_CHECKING:
     from collections.abc import Callable

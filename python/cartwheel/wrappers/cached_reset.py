@@ -12,9 +12,9 @@ from cartwheel._internal.progress import Progress
 from cartwheel.errors import add_note, named_rows
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.states import cache_draws, sample_states, use_cache
+from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import RESET
-from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

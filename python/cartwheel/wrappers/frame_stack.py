@@ -13,10 +13,10 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.suggestions import checks_keywords
+from cartwheel.wrappers._shared.kept_state import KeepsState
+from cartwheel.wrappers._shared.keys import Parts, advised
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import RESET
-from cartwheel.wrappers.kept_state import KeepsState
-from cartwheel.wrappers.keys import Parts, advised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import ImagePlan
 from cartwheel._internal.arguments import as_bool, as_integer
-from cartwheel.wrappers.observation_wrapper import ObservationWrapper
+from cartwheel.wrappers._shared.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

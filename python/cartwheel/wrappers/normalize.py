@@ -11,10 +11,10 @@ from gymnasium.spaces import Box
 from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel._internal.rewards import check_rewards_are_numbers
+from cartwheel.wrappers._shared.kept_state import KeepsState
+from cartwheel.wrappers._shared.keys import Parts, advised, flattens
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, SHOWN
-from cartwheel.wrappers.kept_state import KeepsState
-from cartwheel.wrappers.keys import Parts, advised, flattens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,9 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.infos import is_dense
+from cartwheel.wrappers._shared.conversion import ConvertsArrays
 from cartwheel.wrappers.base import rows_of_batch
 from cartwheel.wrappers.batch import NAMES
-from cartwheel.wrappers.conversion import ConvertsArrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable

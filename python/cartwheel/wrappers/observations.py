@@ -14,11 +14,11 @@ from gymnasium.spaces.utils import flatten, flatten_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.versions import dict_like
-from cartwheel.wrappers.affine import Affine
+from cartwheel.wrappers._shared.affine import Affine
+from cartwheel.wrappers._shared.fit import Fit, single_space
+from cartwheel.wrappers._shared.keys import Parts
+from cartwheel.wrappers._shared.observation_wrapper import ObservationWrapper
 from cartwheel.wrappers.base import rows_of_batch
-from cartwheel.wrappers.fit import Fit, single_space
-from cartwheel.wrappers.keys import Parts
-from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,9 +16,9 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers, reward_shape_of
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.infos import FAIL, SUCCESS, step_outcomes
+from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
-from cartwheel.wrappers.kept_state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

@@ -22,7 +22,7 @@ from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.wrappers.conversion import ConvertsArrays
+    from cartwheel.wrappers._shared.conversion import ConvertsArrays
 
 
 def conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> NumpyToTorch:

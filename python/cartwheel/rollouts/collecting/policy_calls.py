@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cartwheel._device.mirror import Mirror
     from cartwheel._internal.policy import Policy
-    from cartwheel.wrappers.conversion import ConvertsArrays
+    from cartwheel.wrappers._shared.conversion import ConvertsArrays
 
 
 #: The dtypes of extras: flags and numbers, which all orders store.

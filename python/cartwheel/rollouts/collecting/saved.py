@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.background import Background
     from cartwheel.rollouts.collecting.plan import Plan
     from cartwheel.rollouts.collecting.session import Session
-    from cartwheel.wrappers.conversion import ConvertsArrays
+    from cartwheel.wrappers._shared.conversion import ConvertsArrays
 
 
 class SavedCollector:

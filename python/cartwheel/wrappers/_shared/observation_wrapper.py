@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel._internal import nested
+from cartwheel.wrappers._shared.keys import Parts, advised
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.keys import Parts, advised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,9 +24,9 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.workers.envs.attributes import own_attribute
+from cartwheel.wrappers._stack.beginnings import Beginnings, options_of, seeds_of
+from cartwheel.wrappers._stack.unseen import Unseen
 from cartwheel.wrappers.batch import RESET, SHOWN, Batch, chain
-from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
-from cartwheel.wrappers.unseen import Unseen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

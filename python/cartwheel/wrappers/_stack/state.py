@@ -16,8 +16,8 @@ from cartwheel.vector.state_dict import (
     new_state,
 )
 from cartwheel.workers.envs.attributes import own_attribute
+from cartwheel.wrappers._stack.source import Source
 from cartwheel.wrappers.batch import SHOWN, Batch
-from cartwheel.wrappers.source import Source
 
 
 class Stack:

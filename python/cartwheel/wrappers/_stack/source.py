@@ -20,6 +20,7 @@ from cartwheel._internal.reset_arguments import (
 )
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.infos import RESTARTED, failed_rows
+from cartwheel.wrappers._stack.known_rows import KnownRows
 from cartwheel.wrappers.batch import (
     FAILED,
     RESET,
@@ -29,7 +30,6 @@ from cartwheel.wrappers.batch import (
     final_names_of,
     refuse_transformed,
 )
-from cartwheel.wrappers.known_rows import KnownRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

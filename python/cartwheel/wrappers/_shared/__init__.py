@@ -1,0 +1,1 @@
+"""What several wrappers share: base classes, and functions of batches, spaces and states."""
