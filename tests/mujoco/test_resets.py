@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel
 import cartwheel.mujoco
-from cartwheel.native.mujoco.rows import CONSTANTS, needs_constants
+from cartwheel.native.mujoco.simulations import CONSTANTS, needs_constants
 from tests.support.comparison import assert_identical
 from tests.support.reaching import LIMIT, OBSERVED, ROWS, TASK, XML, oracle_of
 

@@ -24,8 +24,8 @@ from cartwheel._internal.suggestions import checks_keywords, shown, vector_env_i
 from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import check_alone, stepping
+from cartwheel.multiagent.agent_rows import AgentRows
 from cartwheel.multiagent.base import AgentsBase
-from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.wrappers._shared.conversion import without_conversion

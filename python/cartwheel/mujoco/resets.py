@@ -10,7 +10,7 @@ from cartwheel._cartwheel import copy_fields
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
 from cartwheel.mujoco.random import RowGenerators
-from cartwheel.native.mujoco.rows import CONSTANTS, array_of, needs_constants
+from cartwheel.native.mujoco.simulations import CONSTANTS, array_of, needs_constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import RowStreams
-    from cartwheel.native.mujoco.rows import Row, Rows
+    from cartwheel.native.mujoco.simulations import Row, Rows
 
     ResetFunction = Callable[[RowGenerators, NDArray[np.int64], "RowFields"], None]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
-from cartwheel.native.mujoco.rows import source_of
+from cartwheel.native.mujoco.simulations import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,11 +10,11 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
 from cartwheel._internal.suggestions import checks_keywords, names_methods
 from cartwheel._internal.versions import load
+from cartwheel.multiagent.agent_rows import AgentRows
 from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
 from cartwheel.multiagent.native import NativeAgentsPool
 from cartwheel.multiagent.pool import open_pool
-from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.action_masks import as_mask_key
 from cartwheel.workers.envs.agents_layout import AgentsSettings
 

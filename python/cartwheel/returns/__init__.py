@@ -53,9 +53,9 @@ number or name, before it writes anything.
 
 from cartwheel.returns.advantages import gae, gae_normalized
 from cartwheel.returns.off_policy import retrace, vtrace
-from cartwheel.returns.rows import is_first, next_values, valid_mask
 from cartwheel.returns.statistics import masked_mean, masked_normalize
 from cartwheel.returns.sums import NStepReturns, discounted_returns, lambda_returns, n_step_returns
+from cartwheel.returns.transitions import is_first, next_values, valid_mask
 
 __all__ = [
     "NStepReturns",

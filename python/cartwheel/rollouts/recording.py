@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel.returns as estimators
 from cartwheel._internal import nested
-from cartwheel.multiagent.rows import AgentRows
+from cartwheel.multiagent.agent_rows import AgentRows
 from cartwheel.rollouts.buffers import Carry, Finals, Segment, join, join_mirrors
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.vector.action_masks import with_allowed

@@ -14,8 +14,8 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.suggestions import shown, suggest, vector_env_instead
+from cartwheel.multiagent.agent_rows import AgentRows
 from cartwheel.multiagent.base import AgentsBase
-from cartwheel.multiagent.rows import AgentRows
 from cartwheel.testing.attributes import check_parameters, check_states
 from cartwheel.testing.episodes import (
     check_frozen_rows,
@@ -24,16 +24,16 @@ from cartwheel.testing.episodes import (
     check_same_seed,
     check_time_limit,
 )
-from cartwheel.testing.kit import Kit
-from cartwheel.testing.rendering import check_rendering
-from cartwheel.testing.report import EnvCheckError, EnvCheckReport, Unchecked
-from cartwheel.testing.rows import (
+from cartwheel.testing.independence import (
     check_executors,
     check_modes,
     check_num_envs,
     check_rows,
     check_send_recv,
 )
+from cartwheel.testing.kit import Kit
+from cartwheel.testing.rendering import check_rendering
+from cartwheel.testing.report import EnvCheckError, EnvCheckReport, Unchecked
 from cartwheel.testing.values import check_infos, check_spaces
 from cartwheel.testing.written import check_written
 

@@ -8,7 +8,7 @@ from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.native.mujoco.rows import SCENE
+from cartwheel.native.mujoco.simulations import SCENE
 from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_reset, assert_same_steps
 

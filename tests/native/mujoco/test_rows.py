@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from cartwheel.native.mujoco.rows import DATA_FIELDS, MODEL_FIELDS, Rows
+from cartwheel.native.mujoco.simulations import DATA_FIELDS, MODEL_FIELDS, Rows
 
 NAMES = ["Ant", "HalfCheetah", "Hopper", "Humanoid", "InvertedDoublePendulum", "Pusher"]
 

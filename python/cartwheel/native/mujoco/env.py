@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import as_bool, as_positive
 from cartwheel.native.mujoco.gymnasium_env import GymnasiumEnv
 from cartwheel.native.mujoco.library import load_mujoco
 from cartwheel.native.mujoco.model import Simulation
-from cartwheel.native.mujoco.rows import (
+from cartwheel.native.mujoco.simulations import (
     CONSTANTS,
     changed,
     convert,
@@ -28,7 +28,7 @@ from cartwheel.native.registration import NAMESPACE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cartwheel.native.mujoco.rows import Row
+    from cartwheel.native.mujoco.simulations import Row
 
 #: Internal keywords of an environment in Rust: the number of its model, and the digest by which
 #: saved states of other models are refused.

@@ -9,7 +9,7 @@ import numpy as np
 
 from cartwheel._cartwheel import MujocoModel
 from cartwheel.native.mujoco.library import addresses
-from cartwheel.native.mujoco.rows import DATA_FIELDS, SCENE, Rows
+from cartwheel.native.mujoco.simulations import DATA_FIELDS, SCENE, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

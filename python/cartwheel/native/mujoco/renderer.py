@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cartwheel.native.callbacks import NativeCallbacks
     from cartwheel.native.mujoco.env import MujocoBackend
-    from cartwheel.native.mujoco.rows import Row
+    from cartwheel.native.mujoco.simulations import Row
     from cartwheel.native.renderer import Ask
 
 

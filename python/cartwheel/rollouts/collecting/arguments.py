@@ -13,8 +13,8 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, mode_of
 from cartwheel._internal.gymnasium_classes import SyncVectorEnv
 from cartwheel._internal.suggestions import vector_env_instead
+from cartwheel.multiagent.agent_rows import AgentRows
 from cartwheel.multiagent.base import AgentsBase
-from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.pool_owner import owner_of
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch

@@ -1,1 +1,1 @@
-"""What several wrappers share: base classes, and functions of batches, spaces and states."""
+"""Base classes of several wrappers, and functions of batches, spaces and states that they share."""
