@@ -190,6 +190,7 @@ def test_time_steps_and_configurations_can_be_pickled_and_copied(make, copied):
     again = copied(step)
     assert again._fields == step._fields
     assert again.observation._fields == step.observation._fields
+    assert repr(again.observation.players) == f"players(env_id={np.arange(2, dtype=np.int32)!r})"
     assert again.observation.walk is not step.observation.walk
     np.testing.assert_array_equal(again.observation.walk, step.observation.walk)
     np.testing.assert_array_equal(again.observation.deep.mean, step.observation.deep.mean)

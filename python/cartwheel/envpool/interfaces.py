@@ -264,19 +264,22 @@ def merged(observations: Any, infos: dict[str, Any]) -> Any:
         and all(map(_is_field, observations))
         and _OWN_FIELDS.isdisjoint(observations)
     )
-    fields = {"env_id": infos["env_id"], "players": _nested(infos["players"])}
+    fields = {"env_id": infos["env_id"], "players": _nested("players", infos["players"])}
     fields |= observations if has_fields else {"obs": observations}
     further = {key: value for key, value in infos.items() if key not in fields}
-    fields |= {key: _nested(value) for key, value in further.items() if _is_field(key)}
+    fields |= {key: _nested(key, value) for key, value in further.items() if _is_field(key)}
     fields["info"] = infos
     return record("State", fields)
 
 
-def _nested(value: Any) -> Any:
-    """Converts nested infos to named tuples; masks cannot be fields and are only in ``info``."""
+def _nested(name: str, value: Any) -> Any:
+    """Converts nested infos to named tuples of their keys' names, as EnvPool does.
+
+    Masks cannot be fields and are only in ``info``.
+    """
     if not isinstance(value, dict):
         return value
-    return record("Info", {key: _nested(part) for key, part in value.items() if _is_field(key)})
+    return record(name, {key: _nested(key, part) for key, part in value.items() if _is_field(key)})
 
 
 def _is_field(key: Any) -> bool:
