@@ -380,3 +380,12 @@ def test_names_of_other_interfaces_are_answered_with_ours():
     for given in ("rps-v2", "mine/Relay-v0"):
         with pytest.raises(TypeError, match=r"ParallelVectorEnv\.native\(env_id, num_envs\)"):
             cartwheel.ParallelVectorEnv(given)
+
+
+def test_errors_have_the_name_of_the_class_that_was_made():
+    envs = make([Guests])
+    envs.close()
+    with pytest.raises(
+        gym.error.ClosedEnvironmentError, match="operate on `ParallelVectorEnv`, after"
+    ):
+        envs.reset()

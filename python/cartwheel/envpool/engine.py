@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 class NativePoolEnvs(NativeVectorEnv[Any, Any]):
     """Native environments of a pool."""
 
+    _class_name = "EnvPool"
+
 
 class PythonPoolEnvs(VectorEnv[Any, Any]):
     """Environments of a pool that are written in Python."""
 
-
-NativePoolEnvs.__name__ = PythonPoolEnvs.__name__ = "EnvPool"  # the name in errors
+    _class_name = "EnvPool"
 
 
 def start(task: Task, config: Config) -> NativePoolEnvs | PythonPoolEnvs:

@@ -48,6 +48,7 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
         absent: The value of absent agents in observations: environments write it themselves.
     """
 
+    _class_name = "ParallelVectorEnv"
     layout: Layout
     named: tuple[bool, bool]
     absent = 0.0
@@ -126,10 +127,6 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
     def batches(self) -> AgentBatches:
         """Returns what converts the batches."""
         return NativeBatches(self)
-
-
-# The name in errors.
-NativeAgentsPool.__name__ = "ParallelVectorEnv"
 
 
 class NativeBatches(AgentBatches):

@@ -41,6 +41,7 @@ class AgentsPool(VectorEnv[Any, Any]):
         mask_key: The key of masks of actions by agent.
     """
 
+    _class_name = "ParallelVectorEnv"
     layout: Layout
 
     def __init__(
@@ -79,16 +80,12 @@ class AgentsPool(VectorEnv[Any, Any]):
     @property
     def description(self) -> dict[str, Any]:
         """The description of the environments in a recording."""
-        name = self.metadata.get("name") or type(self).__name__
+        name = self.metadata.get("name") or self._class_name
         return {"env_id": str(name), "env_kwargs": {}, "max_episode_steps": None}
 
     def batches(self) -> AgentBatches:
         """Returns what converts the batches."""
         return AgentBatches(self.layout, self.num_envs, self.autoreset_mode, self.mask_key)
-
-
-# The name in errors, and of worker processes.
-AgentsPool.__name__ = "ParallelVectorEnv"
 
 
 def open_pool(

@@ -273,6 +273,8 @@ _PluginEnv.__name__ = NativeEnv.__name__
 class _OneRow(NativeVectorEnv):
     """A vector environment of one row, whose infos are those of the row and are not batched."""
 
+    _class_name = NativeEnv.__name__
+
     @property
     def stream(self) -> Stream:
         """The random number stream of the row."""
@@ -293,7 +295,6 @@ class _OneRow(NativeVectorEnv):
         return {**vector_infos, **env_info}
 
 
-_OneRow.__name__ = NativeEnv.__name__  # the name in errors
 _VECTOR_KEYWORDS = keywords_of(NativeVectorEnv) | keywords_of(VectorEnv)
 
 

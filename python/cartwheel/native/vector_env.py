@@ -309,7 +309,7 @@ class NativeVectorEnv(
             objects=[None] * len(shards),
             channels=[],
             callbacks=callbacks,
-            class_name=type(self).__name__,
+            class_name=self._class_name,
             timeout=timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spins(),

@@ -80,15 +80,20 @@ class PoolVectorEnv(
     #: What uses the memory of batches and ends before that memory does, by the name of its device.
     _attached: dict[str, Any]
     _finalizer: Finalizer
+    #: The name in errors, logs, ``repr`` and the names of workers: that of the class, but for parts
+    #: of objects of another class, which users know.
+    _class_name: str
     __del__ = keep_open
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Lets a subclass override one half of a step or a reset, as in ``AsyncVectorEnv``.
+        """Names a subclass, and lets it override one half of a step or a reset.
 
-        There ``step`` calls ``step_async`` and ``step_wait``, and ``reset`` likewise. Here each is
-        one call, unless a subclass has a half of its own.
+        ``step`` of ``AsyncVectorEnv`` calls ``step_async`` and ``step_wait``, and ``reset``
+        likewise. Here each is one call, unless a subclass has a half of its own.
         """
         super().__init_subclass__(**keywords)
+        if "_class_name" not in vars(cls):
+            cls._class_name = cls.__name__
         for whole, in_halves in (("step", _step_in_halves), ("reset", _reset_in_halves)):
             halves = (f"{whole}_async", f"{whole}_wait")
             is_own = [getattr(cls, name) is not getattr(PoolVectorEnv, name) for name in halves]
@@ -118,7 +123,7 @@ class PoolVectorEnv(
             parts.append(f"batch_size={self.batch_size}")
         parts.append(f"autoreset_mode={self.autoreset_mode.name.lower()!r}")
         parts.append(f"executor={self.executor!r}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{self._class_name}({', '.join(parts)})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -383,7 +383,7 @@ class VectorEnv(
         self._opened(_shut_down, self._group)
         LOGGER.debug(
             "%s of %d environments, executor=%r: %d workers %s",
-            type(self).__name__,
+            self._class_name,
             self.num_envs,
             self.executor,
             self.num_workers,
@@ -392,7 +392,7 @@ class VectorEnv(
 
     def _start(self, num_workers: int, *, spin: bool) -> WorkerGroup:
         ranges = shards(self.num_envs, num_workers)
-        name = type(self).__name__
+        name = self._class_name
         start: launch.Start
         if self.executor == "inline":
             start = functools.partial(
@@ -435,7 +435,7 @@ class VectorEnv(
             for description in descriptions
             for pair in description["spaces"]
         ]
-        batching = Batching(type(self).__name__, pairs, self.observation_mode, self.executor)
+        batching = Batching(self._class_name, pairs, self.observation_mode, self.executor)
         self.single_observation_space = batching.single_observation_space
         self.observation_space = batching.observation_space
         self.single_action_space = batching.single_action_space
@@ -492,7 +492,7 @@ class VectorEnv(
                 objects=self._group.objects,
                 channels=self._group.channels,
                 callbacks=callbacks,
-                class_name=type(self).__name__,
+                class_name=self._class_name,
                 timeout=self.restart_policy.call_timeout,
                 columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
                 spin=spin,

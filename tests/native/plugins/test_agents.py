@@ -5,6 +5,7 @@ import importlib
 
 import numpy as np
 import pytest
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
@@ -403,6 +404,13 @@ def test_episodes_are_evaluated_recorded_and_played_again(tmp_path):
     with cartwheel.ParallelVectorEnv.native(RELAY, 2) as envs:
         for number, episode in enumerate(replay(dataset, envs)):
             assert_identical(episode, dataset.episode(number))
+
+
+def test_errors_have_the_name_of_the_class_that_was_made():
+    envs = cartwheel.ParallelVectorEnv.native(RELAY, 1)
+    envs.close()
+    with pytest.raises(ClosedEnvironmentError, match="operate on `ParallelVectorEnv`, after"):
+        envs.reset()
 
 
 def test_the_rows_stay_what_they_are():
