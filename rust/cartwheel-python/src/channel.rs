@@ -98,7 +98,7 @@ impl PyChannel {
                 return open.left.remove(&number).ok_or(ErrorKind::UnexpectedEof.into());
             }
             loop {
-                let (found, message) = open.channel.receive(None, slice)?;
+                let (found, message) = open.channel.receive(slice)?;
                 if found >= number {
                     return Ok(message);
                 }
@@ -116,9 +116,7 @@ impl PyChannel {
     fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) {
         let Some(mut earlier) = earlier.get().lock(py).take() else { return };
         // The process has ended, so all of it is there.
-        while let Ok((number, message)) =
-            earlier.channel.receive(Some(Duration::ZERO), &mut || false)
-        {
+        while let Ok((number, message)) = earlier.channel.receive(&mut || true) {
             earlier.left.insert(number, message);
         }
         if let Some(open) = self.lock(py).as_mut() {
@@ -179,7 +177,7 @@ impl PyChannel {
         if !self.has_unsent(py) {
             return Ok(true);
         }
-        match self.wait(py, timeout, &ends, |open, slice| open.channel.flush(None, slice))? {
+        match self.wait(py, timeout, &ends, |open, slice| open.channel.flush(slice))? {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::TimedOut => Ok(false),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
@@ -228,7 +226,7 @@ impl PyChannel {
 fn send_all(mut channel: Channel, unsent: &Receiver<Numbered>) {
     for (number, message) in unsent {
         let queued = channel.post(number, &message, Vec::new());
-        match queued.and_then(|()| channel.flush(None, &mut || false)) {
+        match queued.and_then(|()| channel.flush(&mut || false)) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return,
             Err(error) => {

@@ -9,15 +9,15 @@
 //! waits here and goes before every later message, and the part of a message that has arrived waits
 //! here for the rest.
 //!
-//! Errors: `UnexpectedEof` where the other end is closed or its process has ended, `TimedOut`,
-//! `Interrupted` by the caller, `InvalidInput` for a message that is too large.
+//! Errors: `UnexpectedEof` where the other end is closed or its process has ended, `Interrupted` by the
+//! caller, `InvalidInput` for a message that is too large.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -126,17 +126,13 @@ impl Channel {
         !self.unsent.is_empty()
     }
 
-    /// Sends the queued messages, within `timeout`; the time is looked at in steps of 50 ms.
+    /// Sends the queued messages. `interrupted` is called when nothing could be sent for 50 ms, and ends
+    /// the call when it returns `true`.
     ///
     /// # Errors
     ///
     /// As in the header of this file; the next call sends the rest, unless the other end is gone.
-    pub fn flush(
-        &mut self,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> io::Result<()> {
-        let began = Instant::now();
+    pub fn flush(&mut self, interrupted: &mut dyn FnMut() -> bool) -> io::Result<()> {
         while let Some(first) = self.unsent.front_mut() {
             let sent = match (&first.bytes[first.written..], first.descriptors.front()) {
                 ([], None) => {
@@ -147,7 +143,7 @@ impl Channel {
                     .map(|()| drop(first.descriptors.pop_front())),
                 (rest, _) => send_bytes(&self.stream, rest).map(|bytes| first.written += bytes),
             };
-            let goes_on = sent.or_else(|error| self.idle(error, (began, timeout), interrupted));
+            let goes_on = sent.or_else(|error| self.idle(error, interrupted));
             if goes_on.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
                 self.unsent.clear(); // it will not be read
             }
@@ -156,23 +152,18 @@ impl Channel {
         Ok(())
     }
 
-    /// Receives the next message and its number, within `timeout`, as [`flush`](Self::flush) sends.
+    /// Receives the next message and its number; `interrupted` as of [`flush`](Self::flush).
     ///
     /// # Errors
     ///
     /// As in the header of this file; what had arrived of a message is kept for the next call. A
     /// message is dropped if this process has no number left for one of its descriptors.
-    pub fn receive(
-        &mut self,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> io::Result<(u64, Vec<u8>)> {
-        let began = Instant::now();
+    pub fn receive(&mut self, interrupted: &mut dyn FnMut() -> bool) -> io::Result<(u64, Vec<u8>)> {
         loop {
             match self.read() {
                 Ok(None) => {}
                 Ok(Some(message)) => return Ok(message),
-                Err(error) => self.idle(error, (began, timeout), interrupted)?,
+                Err(error) => self.idle(error, interrupted)?,
             }
         }
     }
@@ -210,12 +201,7 @@ impl Channel {
     }
 
     /// Nothing could be sent or read for a slice, or an error ends the call.
-    fn idle(
-        &mut self,
-        error: io::Error,
-        (began, timeout): (Instant, Option<Duration>),
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> io::Result<()> {
+    fn idle(&mut self, error: io::Error, interrupted: &mut dyn FnMut() -> bool) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => return Err(gone()),
@@ -225,13 +211,7 @@ impl Channel {
             return Err(gone());
         }
         self.peer_has_ended = self.peer.as_ref().is_some_and(|peer| !peer.is_alive());
-        if interrupted() {
-            return Err(ErrorKind::Interrupted.into());
-        }
-        match timeout {
-            Some(timeout) if began.elapsed() >= timeout => Err(ErrorKind::TimedOut.into()),
-            _ => Ok(()),
-        }
+        if interrupted() { Err(ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
 
     /// Ends the channel for both ends, also if a fork of this process has a copy of this one. What was

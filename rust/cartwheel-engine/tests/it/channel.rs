@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use cartwheel_engine::worker::{Channel, LARGEST_MESSAGE};
 use rustix::io::Errno;
@@ -32,18 +31,16 @@ fn what_an_interrupt_keeps_from_being_sent_goes_first_later() {
     let (mut mine, mut its) = ends();
     for byte in 1..=3 {
         mine.post(byte.into(), &large(byte), Vec::new()).unwrap();
-        let error = mine.flush(None, &mut || true).unwrap_err(); // as the other end does not read
+        let error = mine.flush(&mut || true).unwrap_err(); // as the other end does not read
         assert_eq!(error.kind(), ErrorKind::Interrupted);
         assert!(mine.has_unsent());
     }
-    let error = mine.flush(Some(Duration::ZERO), &mut never).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut);
     let reader = thread::spawn(move || {
         for byte in 1..=3 {
-            assert_eq!(its.receive(None, &mut never).unwrap(), (byte.into(), large(byte)));
+            assert_eq!(its.receive(&mut never).unwrap(), (byte.into(), large(byte)));
         }
     });
-    mine.flush(None, &mut never).unwrap();
+    mine.flush(&mut never).unwrap();
     assert!(!mine.has_unsent());
     reader.join().unwrap();
 }
@@ -52,14 +49,11 @@ fn what_an_interrupt_keeps_from_being_sent_goes_first_later() {
 fn the_part_of_a_message_that_has_arrived_waits_for_the_rest() {
     let (mut mine, mut its) = ends();
     mine.post(7, &large(1), Vec::new()).unwrap();
-    mine.flush(None, &mut || true).unwrap_err();
-    for expected in [ErrorKind::Interrupted, ErrorKind::TimedOut] {
-        let interrupted = expected == ErrorKind::Interrupted;
-        let error = its.receive(Some(Duration::ZERO), &mut || interrupted).unwrap_err();
-        assert_eq!(error.kind(), expected);
-    }
-    let writer = thread::spawn(move || mine.flush(None, &mut never));
-    assert_eq!(its.receive(None, &mut never).unwrap(), (7, large(1)));
+    mine.flush(&mut || true).unwrap_err();
+    let error = its.receive(&mut || true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    let writer = thread::spawn(move || mine.flush(&mut never));
+    assert_eq!(its.receive(&mut never).unwrap(), (7, large(1)));
     writer.join().unwrap().unwrap();
 }
 
@@ -75,9 +69,9 @@ fn descriptors_arrive_with_their_message() {
     let sent = files.iter().map(|file| OwnedFd::from(file.try_clone().unwrap())).collect();
     mine.post(0, b"", sent).unwrap();
     mine.post(1, b"next", Vec::new()).unwrap();
-    mine.flush(None, &mut never).unwrap();
-    assert_eq!(its.receive(None, &mut never).unwrap(), (0, Vec::new()));
-    assert_eq!(its.receive(None, &mut never).unwrap(), (1, b"next".to_vec()));
+    mine.flush(&mut never).unwrap();
+    assert_eq!(its.receive(&mut never).unwrap(), (0, Vec::new()));
+    assert_eq!(its.receive(&mut never).unwrap(), (1, b"next".to_vec()));
     let mut received = std::fs::File::from(its.take_descriptor().unwrap());
     assert!(its.take_descriptor().is_some());
     assert!(its.take_descriptor().is_none());
@@ -98,12 +92,12 @@ fn loses_a_descriptor() {
     let copies = |count: usize| (0..count).map(|_| sent.try_clone().unwrap()).collect();
     mine.post(1, b"in part", copies(2)).unwrap();
     mine.post(2, b"whole", copies(1)).unwrap();
-    mine.flush(None, &mut never).unwrap();
+    mine.flush(&mut never).unwrap();
     let mut taken: Vec<_> = std::iter::from_fn(|| sent.try_clone().ok()).collect();
     taken.pop(); // so one descriptor of the message arrives
-    let error = its.receive(None, &mut never).unwrap_err();
+    let error = its.receive(&mut never).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
-    assert_eq!(its.receive(None, &mut never).unwrap(), (2, b"whole".to_vec()));
+    assert_eq!(its.receive(&mut never).unwrap(), (2, b"whole".to_vec()));
     assert!(its.take_descriptor().is_some());
     assert!(its.take_descriptor().is_none());
 }
@@ -126,7 +120,7 @@ fn a_message_of_more_than_1_gib_is_neither_queued_nor_read() {
     for part in [0, LARGEST_MESSAGE as u64 + 1, 0] {
         raw.write_all(&part.to_ne_bytes()).unwrap();
     }
-    let error = its.receive(None, &mut never).unwrap_err();
+    let error = its.receive(&mut never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 
@@ -134,15 +128,15 @@ fn a_message_of_more_than_1_gib_is_neither_queued_nor_read() {
 fn the_end_of_the_other_side_ends_calls_also_where_its_socket_stays_open() {
     let (mut mine, its) = ends();
     drop(its);
-    assert_eq!(mine.receive(None, &mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(mine.receive(&mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     mine.post(0, b"lost", Vec::new()).unwrap();
-    assert_eq!(mine.flush(None, &mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(mine.flush(&mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert!(!mine.has_unsent());
     let mut child = Command::new("sleep").arg("3600").spawn().unwrap();
     let (end, held) = UnixStream::pair().unwrap();
     let mut watching = Channel::new(end.into(), Some(child.id())).unwrap();
     child.kill().unwrap();
-    let error = watching.receive(None, &mut never).unwrap_err();
+    let error = watching.receive(&mut never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
     child.wait().unwrap();
     drop(held);
