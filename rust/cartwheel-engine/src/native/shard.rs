@@ -140,9 +140,6 @@ impl Shard for NativeShard {
         Report { failed: true, spilled: false }
     }
 
-    /// Everything is in the mailbox already.
-    fn flush(&mut self, _report: Report) {}
-
     fn close(&mut self) {
         self.rows = None;
     }

@@ -253,10 +253,6 @@ mod tests {
         fn run(&mut self, _: &mut Task<'_>) -> Report {
             Report::default()
         }
-
-        fn flush(&mut self, _: Report) {}
-
-        fn close(&mut self) {}
     }
 
     #[test]

@@ -74,10 +74,13 @@ pub trait Shard: Any + Send + std::fmt::Debug {
         Report { failed: true, spilled: false }
     }
 
-    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`ThreadPool`](super::ThreadPool) calls it
-    /// before, because its shards report everything in memory.
-    fn flush(&mut self, report: Report);
+    /// Sends what [`Report`] announced, where that is not in memory already. Called after the task was
+    /// acknowledged; a [`ThreadPool`](super::ThreadPool) calls it before, because its shards report
+    /// everything in memory.
+    fn flush(&mut self, report: Report) {
+        let _ = report;
+    }
 
-    /// Ends the environments.
-    fn close(&mut self);
+    /// Ends the environments, where dropping the shard is too late for that.
+    fn close(&mut self) {}
 }

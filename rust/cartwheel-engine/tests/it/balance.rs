@@ -43,10 +43,6 @@ impl Shard for Row {
         task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 #[test]

@@ -35,8 +35,6 @@ impl Shard for Telling {
     fn flush(&mut self, _: Report) {
         self.0.send(()).unwrap();
     }
-
-    fn close(&mut self) {}
 }
 
 /// Two workers, with three rows each, and the files behind the memory that the pool shares with them.

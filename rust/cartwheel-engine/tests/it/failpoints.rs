@@ -47,10 +47,6 @@ impl Shard for Adding {
         }
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 fn bytes(numbers: &[i64]) -> Vec<u8> {

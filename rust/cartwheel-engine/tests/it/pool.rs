@@ -50,10 +50,6 @@ impl Shard for Counting {
         assert!(stored, "eight bytes fit");
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 struct Fixture {
@@ -282,8 +278,6 @@ impl Shard for Over {
         }
         Report::default()
     }
-    fn flush(&mut self, _report: Report) {}
-    fn close(&mut self) {}
 }
 
 #[test]
@@ -350,8 +344,6 @@ impl Shard for EndsOnce {
         task.slab.write_transition(0, &Transition::CUT, PhaseTag::Running);
         Report::default()
     }
-    fn flush(&mut self, _report: Report) {}
-    fn close(&mut self) {}
 }
 
 #[test]
@@ -437,8 +429,6 @@ impl Shard for Slow {
         }
         Report::default()
     }
-    fn flush(&mut self, _report: Report) {}
-    fn close(&mut self) {}
 }
 
 /// The tokens of memory for 16 shards of one row each.
@@ -486,8 +476,6 @@ impl Shard for Heavy {
         let _ = self.gate.recv();
         Report::default()
     }
-    fn flush(&mut self, _report: Report) {}
-    fn close(&mut self) {}
 }
 
 #[test]
@@ -527,7 +515,6 @@ impl Shard for Broken {
         }
         Report::default()
     }
-    fn flush(&mut self, _report: Report) {}
     fn close(&mut self) {
         panic!("not this one either");
     }

@@ -30,10 +30,6 @@ impl Shard for Counting {
         }
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 fn pool(scope: Scope) -> Pool {
@@ -88,10 +84,6 @@ impl Shard for Ending {
         }
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 #[test]

@@ -35,10 +35,6 @@ impl Shard for Numbered {
         }
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 fn plan(workers: usize) -> Plan {
@@ -145,10 +141,6 @@ impl Shard for HeldToken {
     fn run(&mut self, _task: &mut Task<'_>) -> Report {
         Report::default()
     }
-
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {}
 }
 
 #[test]

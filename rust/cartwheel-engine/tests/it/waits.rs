@@ -35,10 +35,6 @@ impl Shard for Plain {
         }
         Report::default()
     }
-
-    fn flush(&mut self, _: Report) {}
-
-    fn close(&mut self) {}
 }
 
 /// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
@@ -176,8 +172,6 @@ impl Shard for Unsendable {
         self.0.send(()).unwrap();
         panic!("no way to send it");
     }
-
-    fn close(&mut self) {}
 }
 
 #[test]
@@ -282,10 +276,6 @@ impl Shard for Several {
     fn batch_of_sent(&self) -> usize {
         4
     }
-
-    fn flush(&mut self, _: Report) {}
-
-    fn close(&mut self) {}
 }
 
 /// Environment variables of a worker process: the number of shards, the batch size, and whether the
@@ -358,10 +348,6 @@ impl Shard for Gated {
         let _ = self.0.recv();
         Plain.run(task)
     }
-
-    fn flush(&mut self, _: Report) {}
-
-    fn close(&mut self) {}
 }
 
 #[test]
