@@ -70,7 +70,7 @@ class Alone:
                 "reward": float(rewards.get(name, 0)) if acted else 0.0,
                 "terminated": acted and bool(terminations.get(name, False)),
                 "truncated": acted and bool(truncations.get(name, False)),
-                "info": infos.get(name, {}) if present or acted else {},
+                "info": infos.get(name, {}) if acted or name in after else {},
             }
         return shown
 

@@ -15,7 +15,7 @@ from cartwheel.wrappers import (
     TransformObservation,
 )
 from tests.multiagent.environments import Counted, Walkers
-from tests.multiagent.oracle import MODES, Alone
+from tests.multiagent.oracle import MODES, Alone, play
 from tests.multiagent.test_lost_infos import losing
 from tests.multiagent.test_wrapped_rows import Visitors
 
@@ -158,15 +158,24 @@ class Returning(Walkers):
     """Walker 0 ends in step 2 and acts again in step 4; before it acts, it has no observation."""
 
     def reset(self, seed=None, options=None):
-        observations, infos = super().reset(seed, options)
+        observations, _ = super().reset(seed, options)
         del observations["walker_0"]
-        return observations, infos
+        return observations, {name: {"begun": True} for name in self.agents}
 
     def step(self, actions):
-        results = super().step(actions)
+        *results, infos = super().step(actions)
         if self.t == 3:
             self.agents.insert(0, "walker_0")
-        return results
+            infos["walker_0"] = {"back": True}
+        return *results, infos
+
+
+@EVERY_MODE
+def test_an_agent_that_lives_without_an_observation_has_its_infos(mode):
+    with cartwheel.ParallelVectorEnv(
+        [Returning] * 2, autoreset_mode=mode, executor="inline"
+    ) as envs:
+        play(envs, [Returning(), Returning()], steps=12)
 
 
 @EVERY_MODE

@@ -137,8 +137,8 @@ class AgentsEnv:
             raise ValueError(
                 f"no agent is in `agents` after a reset: it must have some of {self._names}"
             )
-        row, _ = self._observed(observations, (), agents, {}, {})
-        return row, self._infos(infos, set(agents))
+        row = self._observed(observations, (), agents, {}, {})
+        return row, self._infos(infos, agents)
 
     def step(
         self, action: dict[str, Any]
@@ -197,9 +197,9 @@ class AgentsEnv:
     ) -> tuple[dict[str, Any], list[float], bool, bool, dict[str, Any]]:
         """Returns the results of a step in which agents come, go or end."""
         names, acted, after = self._names, set(before), list(self.env.agents)
-        row, present = self._observed(observations, before, after, terminations, truncations)
+        row = self._observed(observations, before, after, terminations, truncations)
         own = [rewards.get(name, 0.0) if name in acted else 0.0 for name in names]
-        return row, _as_floats(names, own), not after, False, self._infos(infos, acted | present)
+        return row, _as_floats(names, own), not after, False, self._infos(infos, acted.union(after))
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Repeats actions; of an agent that ends, the results of its last repetition stay.
@@ -243,8 +243,8 @@ class AgentsEnv:
         after: Sequence[Any],
         terminations: dict[Any, Any],
         truncations: dict[Any, Any],
-    ) -> tuple[dict[str, Any], set[Any]]:
-        """Returns the row's observation, and the agents that are present."""
+    ) -> dict[str, Any]:
+        """Returns the row's observation."""
         places, count = self._places, len(self._names)
         unknown = set(after).difference(places)
         if unknown:
@@ -265,8 +265,7 @@ class AgentsEnv:
         for name in after:
             flags[4 * count + places[name]] = True
         stacks = {stack.key: stack.stack(observations, present) for stack in self._stacks}
-        row = self._row(stacks, np.ndarray((len(FLAGS), count), np.int8, flags))
-        return row, present
+        return self._row(stacks, np.ndarray((len(FLAGS), count), np.int8, flags))
 
     def _row(self, stacks: dict[str, Any], flags: NDArray[np.int8]) -> dict[str, Any]:
         row: dict[str, Any] = {"agents": stacks, "flags": flags}
