@@ -301,6 +301,28 @@ def test_actions_are_repeated_until_each_agent_ends():
         assert infos["episode_over"].tolist() == [True, True]
 
 
+class Reusing(Walkers):
+    """All observations are parts of one array, which each step writes."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = np.zeros((3, 3), np.float32)
+
+    def step(self, actions):
+        observations, *rest = super().step(actions)
+        self.seen[:] = -1
+        for name, observed in observations.items():
+            self.seen[self.number(name)] = observed
+        return {name: self.seen[self.number(name)] for name in observations}, *rest
+
+
+def test_the_last_observation_of_an_agent_stays_while_others_repeat_their_actions():
+    with make([Reusing], action_repeat=4) as envs:
+        envs.reset(seed=[0])
+        observations = envs.step(actions_of(envs, 1.0))[0]
+        assert [shown[0, 1] for shown in observations.values()] == [2, 3, 4]
+
+
 class Returning(Walkers):
     """Walker 0 ends with step 2, and comes again with step 3."""
 

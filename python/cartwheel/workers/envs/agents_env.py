@@ -224,6 +224,9 @@ class AgentsEnv:
                     merged[at].pop(name, None)
                 merged[at].update((name, part[name]) for name in names if name in part)
             acting = [name for name in acting if name in after]
+            for part in (merged[0], merged[4]):
+                for name in part.keys() & shown.difference(after):
+                    part[name] = copy.deepcopy(part[name])  # the next repetition may change it
         return merged
 
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
