@@ -1,6 +1,7 @@
 """Awaited rows have the values of single environments and do one thing at a time."""
 
 import asyncio
+import contextlib
 import sys
 import threading
 from functools import partial
@@ -413,6 +414,27 @@ def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
     envs.close()
     with pytest.raises(ClosedEnvironmentError):
         asyncio.run(envs.reset(0))
+
+
+def test_tasks_of_a_loop_that_runs_again_after_another_one_are_cancelled(gates):
+    envs = cartwheel.AwaitableEnvs([partial(Session, gates)], worker_nice=0)
+
+    async def lends():
+        async with envs.acquire(), envs.acquire():
+            pass
+
+    loop, other = asyncio.new_event_loop(), asyncio.new_event_loop()
+    with contextlib.closing(loop), contextlib.closing(other):
+        loop.run_until_complete(envs.reset(0))
+        tasks = [loop.create_task(one) for one in (envs.step(0, "wait 1"), lends())]
+        loop.run_until_complete(turns())
+        gates.open(1)
+        other.run_until_complete(envs.reset(0))
+        for task in tasks:
+            with pytest.raises(asyncio.CancelledError, match="another event loop uses"):
+                loop.run_until_complete(task)
+        loop.run_until_complete(envs.reset(0))
+    envs.close()
 
 
 @pytest.fixture(scope="module")

@@ -135,15 +135,23 @@ class Rows:
                 "each loop"
             )
         if self.loop is not loop:
+            self._leave_loop()
             self.loop, self._is_waking = loop, False
-            self._borrowers.clear()
-            self._free = collections.deque(range(len(self._rows)))
-            for row in self._rows:  # the tasks of the loop that ended
-                if row.current is not None:
-                    row.current.is_abandoned = True
-                row.waiting = None
             self._take_outcomes()
         return loop
+
+    def _leave_loop(self) -> None:
+        """Cancels what tasks of the last loop await. It has ended, but it may run again."""
+        futures: list[asyncio.Future[Any]] = list(self._borrowers)
+        for row in self._rows:
+            futures += [one.future for one in (row.current, row.waiting) if one is not None]
+            if row.current is not None:
+                row.current.is_abandoned = True
+            row.waiting = None
+        self._borrowers.clear()
+        self._free = collections.deque(range(len(self._rows)))
+        for future in filter(_is_open, futures):
+            future.cancel(f"another event loop uses this {self._name}")
 
     def _closed_error(self) -> gym.error.ClosedEnvironmentError:
         return gym.error.ClosedEnvironmentError(
