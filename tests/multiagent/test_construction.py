@@ -80,7 +80,11 @@ class Renamed(Walkers):
         ({"absent": 1.0}, ValueError, "`absent` must be 0 or math.nan, got 1.0"),
         ({"state": True}, ValueError, "`state=True` needs `state_space`, which Walkers lacks"),
         ({"state": 1}, TypeError, "state"),
-        ({"ignore_terminations": True}, TypeError, "`ignore_terminations` is not a keyword"),
+        (
+            {"ignore_terminations": True},
+            TypeError,
+            "`ignore_terminations` is not a keyword of ParallelVectorEnv: an environment cannot be",
+        ),
         (
             {"max_episode_steps": 7, "action_repeat": 2},
             ValueError,
@@ -171,6 +175,11 @@ def test_rows_and_environments_read_their_own_attributes_as_fast_as_alone(env):
             lambda actions: actions | {"walker_2": np.zeros((2, 1), complex)},
             TypeError,
             "`actions['walker_2']` must be float32, got complex128",
+        ),
+        (
+            lambda actions: actions | {"walker_0": [[0.0], [0.0, 1.0]]},
+            ValueError,
+            "`actions['walker_0']` is not an array: setting an array element with a sequence",
         ),
     ],
 )

@@ -289,6 +289,7 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
     Raises:
         TypeError: The array is on another device than the CPU, or its library does not export it:
             PyTorch exports no tensors with gradients, and NumPy lacks some dtypes.
+        ValueError: It has lists of several lengths.
     """
     if isinstance(array, np.ndarray):
         return array
@@ -303,4 +304,7 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
             return np.from_dlpack(exporter)
         except (BufferError, RuntimeError) as error:
             raise TypeError(f"`{name}` cannot be read as a NumPy array: {error}") from error
-    return np.asarray(array)
+    try:
+        return np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"`{name}` is not an array: {error}") from None

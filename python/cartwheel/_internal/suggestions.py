@@ -145,25 +145,44 @@ def _is_named(base: type) -> bool:
 
 
 def checks_keywords(called: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a constructor's or function's error for an unknown keyword name those that exist."""
+    """Makes a constructor's or function's error for an unknown keyword name those that exist.
+
+    A class says in ``_refused_keywords`` why it lacks some that other classes have.
+    """
     known, name = keywords_of(called), getattr(called, "__name__", "")
 
     @functools.wraps(called)
     def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        owner = type(args[0]).__name__ if name == "__init__" else name
-        check_keywords(owner, keywords, known)
+        if name == "__init__":
+            refused = getattr(args[0], "_refused_keywords", None)
+            check_keywords(type(args[0]).__name__, keywords, known, refused)
+        else:
+            check_keywords(name, keywords, known)
         return called(*args, **keywords)
 
     return checked
 
 
-def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) -> None:
+def check_keywords(
+    owner: str,
+    keywords: dict[str, Any],
+    known: frozenset[str],
+    refused: dict[str, str] | None = None,
+) -> None:
     """Checks that a constructor or a function has these keywords.
 
+    Args:
+        owner: The constructor or function.
+        keywords: What the caller gave.
+        known: Those that exist.
+        refused: Why some others do not.
+
     Raises:
-        TypeError: A keyword is unknown; the error names those that exist.
+        TypeError: A keyword is unknown; the error names those that exist, or gives the reason.
     """
     for name in keywords:
+        if refused is not None and name in refused:
+            raise TypeError(f"`{name}` is not a keyword of {owner}: {refused[name]}.")
         if name not in known:
             raise TypeError(_keyword_error(owner, name, keywords[name], known))
 

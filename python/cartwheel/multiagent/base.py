@@ -40,6 +40,12 @@ _ADVICE = {
     "state": "make it with state=True, and read infos['state']",
 }
 
+#: Keywords of vector environments that those of several agents do not have, and why.
+REFUSED_KEYWORDS = {
+    "final_names": "final observations are dictionaries by agent",
+    "final_obs": "final observations are dictionaries by agent",
+    "ignore_terminations": "an environment cannot be stepped when its agents are gone",
+}
 #: Results by agent.
 ByAgent = dict[Any, Any]
 #: Above those of all wrappers, whose errors drop results, too.
@@ -63,6 +69,9 @@ class AgentsBase(ClosesAfterWith):
         render_mode: That of the first environment.
         action_mask: The key of masks of actions.
     """
+
+    #: What errors advise.
+    _refused_keywords = REFUSED_KEYWORDS
 
     def __init__(self, pool: Any) -> None:
         self._pool: AgentsPool = pool

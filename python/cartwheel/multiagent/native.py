@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode
 from cartwheel.multiagent.action_masks import check_mask_key
+from cartwheel.multiagent.base import REFUSED_KEYWORDS
 from cartwheel.multiagent.batches import AgentBatches, check_names, of_places
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.action_masks import as_mask_key
@@ -27,13 +28,10 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
-#: Keywords of native vector environments that rows with several agents do not have, and why.
-_REFUSED = {
+#: Keywords of native vector environments that those of several agents do not have, and why.
+_REFUSED = REFUSED_KEYWORDS | {
     "action_repeat": "an agent that ends before the last repetition would lose its observation and "
     "its reward, so repeat actions in the environment",
-    "final_names": "final observations are dictionaries by agent",
-    "final_obs": "final observations are dictionaries by agent",
-    "ignore_terminations": "an environment cannot be stepped when its agents are gone",
 }
 
 
