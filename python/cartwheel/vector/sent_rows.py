@@ -156,10 +156,14 @@ def drop_in_flight(envs: Any) -> None:
     Raises:
         Exception: A ``recv`` raised it and received nothing, because a worker died or timed out.
     """
-    pool = envs.unwrapped
-    while flying := pool.in_flight:
-        try:
-            envs.recv()
-        except Exception:  # noqa: PERF203 - the batch is lost, the next one may not be
-            if pool.in_flight == flying:
-                raise
+    owner = envs.unwrapped
+    try:
+        while flying := owner.in_flight:
+            try:
+                envs.recv()
+            except Exception:  # noqa: PERF203 - the batch is lost, the next one may not be
+                if owner.in_flight == flying:
+                    raise
+    except BaseException:  # Ctrl-C between two batches: a reset may drop the rest
+        owner._pool.give_up()
+        raise

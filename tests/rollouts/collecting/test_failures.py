@@ -1,5 +1,6 @@
 """After every failure a collector goes on, and every row in flight is received."""
 
+import contextlib
 import itertools
 import multiprocessing
 from functools import partial
@@ -17,6 +18,7 @@ from tests.support.executors import EXECUTORS, INLINE, PROCESS, THREAD
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
 from tests.support.repetitions import times
+from tests.support.simulated_rollouts import SimulatedEnv
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = [
@@ -86,6 +88,51 @@ def test_ctrl_c_at_any_line_leaves_a_collector_that_goes_on(mode, keywords):
             assert collector.envs.in_flight == []
         if not came:
             break
+
+
+@contextlib.contextmanager
+def with_several_batches_in_flight():
+    """A collector whose policy has raised, with rows in flight that no single ``recv`` returns."""
+    with collector_of("SAME_STEP", 4, num_envs=6, build=INLINE, **ORDERS[2]) as collector:
+        calls = itertools.count(1)
+
+        def raises(observations):
+            if next(calls) == 5:
+                raise ZeroDivisionError
+            return policy(observations)
+
+        collector.policy = raises
+        with pytest.raises(ZeroDivisionError):
+            collector.collect()
+        yield collector
+
+
+def test_ctrl_c_in_a_pause_leaves_a_collector_that_goes_on(monkeypatch):
+    with with_several_batches_in_flight() as collector:
+        receive, calls = collector.envs.recv, itertools.count()
+
+        def interrupted(*arguments, **keywords):
+            if next(calls) == 1:
+                raise KeyboardInterrupt
+            return receive(*arguments, **keywords)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(collector.envs, "recv", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                collector.pause()
+        assert_same_steps(collector.collect(), in_lockstep(1, "SAME_STEP", 4, num_envs=6)[0])
+
+
+def test_ctrl_c_in_a_step_that_is_dropped_leaves_a_collector_that_goes_on(monkeypatch):
+    def interrupts(*_):
+        raise KeyboardInterrupt
+
+    with with_several_batches_in_flight() as collector:
+        with monkeypatch.context() as patch:
+            patch.setattr(SimulatedEnv, "step", interrupts)
+            with pytest.raises(KeyboardInterrupt):
+                collector.reset()
+        assert collector.collect().is_first[0].all()
 
 
 @ANY_MOMENT

@@ -36,6 +36,8 @@ from cartwheel.vector.infos import check_infos, failed_steps
 from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -155,8 +157,9 @@ class Pipeline(Columns, abc.ABC):
         if self.needs_reset:
             self.drop()
             return
-        while self._flying:
-            self._receive(1, None)
+        with self._left_if_raised():
+            while self._flying:
+                self._receive(1, None)
         self._give_order_back()
 
     def drop(self) -> None:
@@ -205,6 +208,16 @@ class Pipeline(Columns, abc.ABC):
         self._envs.unwrapped._pool.give_up()
         self._give_order_back()
 
+    @contextlib.contextmanager
+    def _left_if_raised(self) -> Iterator[None]:
+        """Leaves the rows that an exception, such as Ctrl-C, keeps in flight."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Exception):  # closed, or broken
+                self._leave()
+            raise
+
     # Collecting
 
     def collect(self) -> Rollout:
@@ -212,12 +225,8 @@ class Pipeline(Columns, abc.ABC):
 
         If the policy raises, its rows wait; the next call continues.
         """
-        try:
+        with self._left_if_raised():
             return self._collected()
-        except BaseException:
-            with contextlib.suppress(Exception):  # closed, or broken
-                self._leave()
-            raise
 
     def _collected(self) -> Rollout:
         if self.is_between_rollouts:
