@@ -71,6 +71,9 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         record(tmp_path, nameless)
     with pytest.raises(FileNotFoundError, match="there is no trajectory file here"):
         TrajectoryDataset(tmp_path / "none.h5")
+    (tmp_path / "demo.h5").touch()
+    with pytest.raises(FileNotFoundError, match=r"of which the folder has: demo\.h5"):
+        TrajectoryDataset(tmp_path)
     with pytest.raises(ValueError, match="`load_count`"):
         TrajectoryDataset(tmp_path / "none.h5", load_count=-2)
     with pytest.raises(TypeError, match="`success_only` must be True or False, got 'no'"):

@@ -272,7 +272,11 @@ def _file(path: FilePath) -> FilePath:
         if (path / name).is_file():
             return path / name
     if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, "there is no trajectory file here", str(path))
+        reason = "there is no trajectory file here"
+        if path.is_dir():
+            found = ", ".join(sorted(one.name for one in path.glob("*.h5"))) or "none"
+            reason += f" (give the `.h5` file of a recording, of which the folder has: {found})"
+        raise FileNotFoundError(errno.ENOENT, reason, str(path))
     return path
 
 
