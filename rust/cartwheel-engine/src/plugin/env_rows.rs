@@ -278,8 +278,11 @@ impl EnvRows {
         let set = self.kind.table().functions.parameter_set;
         let set = set.ok_or("the environment lets no parameter be set")?;
         let (bytes, len) = (value.as_ptr(), value.len());
-        // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
-        self.call(row, |rows, error| unsafe { set(rows, row, number, bytes, len, error) })
+        // The reason follows the name of the parameter.
+        self.call_or(row, "made the environment panic", |rows, error| {
+            // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
+            unsafe { set(rows, row, number, bytes, len, error) }
+        })
     }
 
     /// The state of a row, in the plugin's form.
@@ -356,13 +359,23 @@ impl EnvRows {
         row: usize,
         call: impl FnOnce(*mut c_void, *mut Sink) -> u32,
     ) -> Result<(), String> {
+        self.call_or(row, "the environment panicked", call)
+    }
+
+    /// `panicked` begins the reason of a call that did.
+    fn call_or(
+        &mut self,
+        row: usize,
+        panicked: &str,
+        call: impl FnOnce(*mut c_void, *mut Sink) -> u32,
+    ) -> Result<(), String> {
         assert!(row < self.count, "row {row} is a row of the shard");
         let rows = self.made.get();
         self.error.clear();
         match self.error.lend(|error| call(rows, error))? {
             abi::OK => Ok(()),
             abi::FAILED => Err(self.error.text()),
-            abi::PANICKED => Err(format!("the environment panicked: {}", self.error.text())),
+            abi::PANICKED => Err(format!("{panicked}: {}", self.error.text())),
             status => Err(format!("the plugin returned the status {status}")),
         }
     }

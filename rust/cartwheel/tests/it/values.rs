@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cartwheel::{
     Bounds, DType, Env, Error, Failure, Flat, InfoWriter, List, NoOptions, Parameter,
-    ParameterArray, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+    ParameterArray, ParameterValue, Rng, Space, Spaces, Transition, VectorEnv, wrong,
 };
 use cartwheel_abi as abi;
 use serde::Deserialize;
@@ -266,6 +266,10 @@ fn a_parameter_whose_check_panics_keeps_its_value() {
     let (code, text) = rows.set(0, "numbers", bytes.stream()).unwrap_err();
     assert_eq!((code, text.starts_with("an unlucky number")), (abi::PANICKED, true), "{text}");
     assert_eq!(rows.get(0, "numbers").unwrap(), before);
+    let mut envs = VectorEnv::<Values>::builder(1).build().unwrap();
+    let refused = envs.set_parameter("numbers", &[vec![13_u16]]).unwrap_err().to_string();
+    let expected = "parameter \"numbers\" made the environment panic: an unlucky number";
+    assert!(refused.starts_with(expected), "{refused}");
 }
 
 #[test]
