@@ -129,8 +129,9 @@ pub struct BegunRow {
     pub stream: Rng,
 }
 
-/// Location of the terminal state of a row, before its reset in the same step: a record of the
-/// kind [`Opaque`](crate::info::RecordKind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
+/// The form of the terminal state of a row, which is kept before its reset in the same step: in a
+/// record of the kind [`Opaque`](crate::info::RecordKind::Opaque) with the leaf
+/// [`TERMINAL`](crate::info::TERMINAL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TerminalState {

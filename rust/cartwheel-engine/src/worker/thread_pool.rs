@@ -200,7 +200,9 @@ impl ThreadPool {
         let others = self.shared.words.len();
         let more = match (task_word.op, seconds) {
             (Op::Step, Some(seconds)) => self.paying(seconds),
-            (Op::Step, None) | (Op::Settle, _) => 0, // a settlement copies rows and resets few
+            // A settlement copies rows. It resets those that ended: few, or all at a limit of steps, but
+            // then once in an episode.
+            (Op::Step, None) | (Op::Settle, _) => 0,
             _ => others, // the cost of a reset or a call is not measured
         };
         self.publish(more, task_word);
