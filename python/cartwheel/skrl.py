@@ -145,5 +145,4 @@ class TrueNextObservations:
         else:
             batch = nested.stack(space, [nested.apply(array_of, final) for final in finals[rows]])
         tensors = tensorize_space(space, batch, device=self.device)
-        flat: torch.Tensor = flatten_tensorized_space(tensors)
-        return flat
+        return flatten_tensorized_space(tensors)

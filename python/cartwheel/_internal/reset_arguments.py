@@ -191,8 +191,7 @@ def as_reset_rows(options: ResetOptions, num_envs: int) -> list[int]:
         both = " and ".join(f"`{name}`" for name in ways)
         raise ValueError(f"`options` has both {both}: give one of them")
     if mask is not None:
-        rows: list[int] = mask.nonzero()[0].tolist()
-        return rows
+        return mask.nonzero()[0].tolist()
     if not isinstance(options, Mapping) or not ways:
         return list(range(num_envs))
     return as_rows(options[ways[0]], num_envs, ways[0])

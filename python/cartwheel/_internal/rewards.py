@@ -38,8 +38,7 @@ def reward_space_of(env: Any) -> Any:
 def reward_shape_of(envs: Any) -> tuple[int, ...]:
     """Returns the shape of one reward: ``()`` for numbers, otherwise ``(k,)``."""
     space = reward_space_of(envs)
-    shape: tuple[int, ...] = () if space is None else space.shape
-    return shape
+    return () if space is None else space.shape
 
 
 def check_reward_space(space: Any) -> None:

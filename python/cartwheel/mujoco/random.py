@@ -69,8 +69,7 @@ class RowGenerators:
             raise ValueError(f"`low` and `high` must be finite, got {shown(low)}, {shown(high)}.")
         if np.signbit(width).any():
             raise ValueError(f"`low` must not be above `high`, got {shown(low)}, {shown(high)}.")
-        numbers: NDArray[np.float64] = low + width * self.random(size)
-        return numbers
+        return low + width * self.random(size)
 
     def standard_normal(self, size: Size = None) -> NDArray[np.float64]:
         """Returns normally distributed numbers, ``(num_rows, *size)``."""
@@ -94,8 +93,7 @@ class RowGenerators:
         loc, scale, size = _broadcast("loc", loc, "scale", scale, size)
         if (np.signbit(scale) | np.isnan(scale)).any():
             raise ValueError(f"`scale` must not be negative, got {shown(scale)}.")
-        numbers: NDArray[np.float64] = loc + scale * self.standard_normal(size)
-        return numbers
+        return loc + scale * self.standard_normal(size)
 
     def integers(
         self, low: int, high: int | None = None, size: Size = None, *, endpoint: bool = False

@@ -91,8 +91,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     @property
     def _pool_owner(self) -> PoolOwner:
         """The vector environment whose pool counts the steps and resets of all callers."""
-        owner: PoolOwner = self.envs._pool.unwrapped
-        return owner
+        return self.envs._pool.unwrapped
 
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None

@@ -271,8 +271,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """
         if not has_images(self.render_mode):
             return [None] * self.num_envs
-        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
-        return frames
+        return self.vector_env.render()
 
     # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
     # by default all rows. Results are in their order.

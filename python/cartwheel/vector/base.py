@@ -174,8 +174,7 @@ class PoolVectorEnv(
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions, env_index)
-        return result
+        return self._pool.step(actions, env_index)
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
         """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
@@ -203,8 +202,7 @@ class PoolVectorEnv(
             Exception: As for :meth:`step`.
         """
         seconds = as_timeout(timeout)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
-        return result
+        return self._pool.step_wait(seconds)
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Waits for a call.
@@ -220,8 +218,7 @@ class PoolVectorEnv(
             WorkerTimeoutError: Environments are still busy; wait again, or reset.
             Exception: The environment of the lowest failing row raised it.
         """
-        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
-        return results
+        return self._pool.call_wait(as_timeout(timeout))
 
     @property
     def timeout(self) -> float | None:

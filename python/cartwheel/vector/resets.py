@@ -245,8 +245,7 @@ class Resets(PoolOwner[ObsType, ActType]):
         """
         in_parts = self._pool.pending() is None and self._pool.in_flight()
         wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
-        result: tuple[ObsType, dict[str, Any]] = wait(as_timeout(timeout))
-        return result
+        return wait(as_timeout(timeout))
 
     def _in_parts(self, options: ResetOptions) -> bool:
         """Whether a reset with these options returns a batch of some rows, as ``recv`` does."""

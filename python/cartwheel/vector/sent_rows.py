@@ -89,8 +89,7 @@ class SentRows(PoolOwner[ObsType, ActType]):
         """
         seconds = self._callbacks.timeout if timeout is None else as_timeout(timeout)
         if min_rows is None and max_rows is None:
-            result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
-            return result
+            return self._pool.recv(seconds)
         size = self.batch_size
         limit = as_integer("max_rows", size if max_rows is None else max_rows, 1)
         if limit > size:

@@ -231,8 +231,7 @@ def _make(cls: type[BaseException], arguments: tuple[Any, ...]) -> BaseException
     """Makes an exception without calling its constructor or a ``__new__`` written in Python."""
     built_in = (types.BuiltinFunctionType, types.BuiltinMethodType)
     base = next(base for base in cls.__mro__ if isinstance(vars(base).get("__new__"), built_in))
-    made: BaseException = base.__new__(cls, *arguments)
-    return made
+    return base.__new__(cls, *arguments)
 
 
 def _fill(error: BaseException, state: tuple[dict[str, Any], dict[str, Any]]) -> None:

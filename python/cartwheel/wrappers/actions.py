@@ -308,8 +308,7 @@ def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDA
         chosen[:, number] = flat[:, at : at + size].argmax(axis=1)
         at += size
     shape = tuple(space.shape or ())
-    found: NDArray[Any] = chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
-    return found
+    return chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
 
 
 class RescaleAction(ActionWrapper):

@@ -342,8 +342,7 @@ def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
         return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
     if isinstance(space, MultiDiscrete):
         return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
-    array: NDArray[Any] = np.asarray(batch, space.dtype).reshape(rows, -1)
-    return array
+    return np.asarray(batch, space.dtype).reshape(rows, -1)
 
 
 def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:

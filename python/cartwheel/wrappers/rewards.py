@@ -129,8 +129,7 @@ def is_transition(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which places of a batch are transitions, complete episodes or not."""
     # One comparison: the other kinds lie between these two, and 0 - 1 is 255 in `uint8`.
     assert (TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE) == (0, 1, 2, 3, 4)
-    steps: NDArray[np.bool_] = (kinds - _ONE) >= FAILED
-    return steps
+    return (kinds - _ONE) >= FAILED
 
 
 _ONE = np.uint8(1)
@@ -188,8 +187,7 @@ class ClipReward(TransformReward):
 
 
 def _clipped(low: Any, high: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped: NDArray[np.float64] = rewards.clip(low, high)
-    return clipped
+    return rewards.clip(low, high)
 
 
 def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:

@@ -430,5 +430,4 @@ def _key_of(seed: int | None) -> NDArray[np.uint64]:
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (numbers ^ (numbers >> np.uint64(30))) * _FACTORS[0]
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _FACTORS[1]
-    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-    return found
+    return mixed ^ (mixed >> np.uint64(31))

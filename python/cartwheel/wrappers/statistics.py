@@ -438,8 +438,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
 
         With a ``reward_space`` of shape ``(k,)`` the sums are ``[num_envs, k]``.
         """
-        returns: NDArray[np.float64] = self._episodes.running()[0]
-        return returns
+        return self._episodes.running()[0]
 
     @property
     def episode_start_times(self) -> NDArray[np.float64]:
@@ -453,8 +452,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     @property
     def episode_lengths(self) -> NDArray[np.int64]:
         """The number of steps of each environment's present episode so far, ``[num_envs]``."""
-        lengths: NDArray[np.int64] = self._episodes.running()[1]
-        return lengths
+        return self._episodes.running()[1]
 
     def _operation(self) -> Operation:
         if self._shape:

@@ -84,8 +84,7 @@ class Simulation:
     @property
     def number(self) -> int:
         """The number of the model in Rust: the option ``simulation`` of an environment."""
-        number: int = self._registered.number
-        return number
+        return self._registered.number
 
 
 def compiled(mujoco: ModuleType, model: Any) -> bytes:

@@ -98,8 +98,7 @@ class Columns:
         """Which rows may continue with their column, as far as ``run_ahead`` allows."""
         ahead = self.run_ahead
         slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
-        permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
-        return permitted
+        return self._column[rows] <= slowest + ahead
 
     def _is_complete(self) -> bool:
         """Whether the next rollout has all of its columns."""

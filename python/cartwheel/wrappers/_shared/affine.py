@@ -82,8 +82,7 @@ class Affine:
 
     def backward(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Maps a batch from the new bounds to the old ones."""
-        moved: NDArray[Any] = (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
-        return moved
+        return (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
 
 
 def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:

@@ -147,8 +147,7 @@ def _space_with(tree: Any, space: Any, spaces: dict[str, Space[Any]]) -> Space[A
     if tree is None:
         # A copy: making a batched space seeds the parts of the space that it is made from, and they
         # may be those of an environment in this process.
-        unchanged: Space[Any] = copy.deepcopy(space)
-        return unchanged
+        return copy.deepcopy(space)
     parts = nested.parts(space)
     changed = {name: _space_with(tree.get(name), part, spaces) for name, part in parts}
     return dict_like(space, changed) if isinstance(space, Dict) else Tuple([*changed.values()])
