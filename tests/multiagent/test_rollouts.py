@@ -202,6 +202,34 @@ def test_parts_of_rollouts_and_beginnings_are_those_of_each_agent(mode, made, st
     np.testing.assert_array_equal(marked, firsts)
 
 
+class Returning(Walkers):
+    """Walker 0 ends in step 2 and comes again in step 3."""
+
+    def step(self, actions):
+        results = super().step(actions)
+        if self.t == 3:
+            self.agents.append("walker_0")
+        return results
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_an_agent_that_ends_and_is_back_at_once_has_its_next_transition_and_beginning(mode):
+    # Each episode has two steps: of three repetitions, in which walkers 0 and 1 end, and of one.
+    with cartwheel.ParallelVectorEnv(
+        [Returning], autoreset_mode=mode, executor="inline", action_repeat=3
+    ) as envs:
+        collector = cartwheel.Collector(envs.as_rows(), halves, 2, seed=[0], progress=False)
+        rollout = collector.collect()
+        assert rollout.valid.tolist() == [[True] * 3, [True, False, True]]
+        assert rollout.terminated.tolist() == [[True, True, False], [True, False, True]]
+        assert rollout.is_first[0].all()
+        assert rollout.is_first[1][rollout.valid[1]].tolist() == [True, False]
+        rollout.set_values(np.zeros(len(rollout.value_inputs())))
+        advantages, _ = rollout.gae(1.0, 1.0)
+        np.testing.assert_array_equal(advantages[1][rollout.valid[1]], rollout.rewards[1, ::2])
+        assert advantages[0].tolist() == [*rollout.rewards[0, :2], rollout.rewards[:, 2].sum()]
+
+
 def test_last_observations_of_agents_are_kept_for_values():
     with cartwheel.ParallelVectorEnv(
         [Walkers], autoreset_mode="same_step", executor="inline", max_episode_steps=3

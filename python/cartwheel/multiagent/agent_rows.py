@@ -89,6 +89,11 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         return self.envs.autoreset_mode
 
     @property
+    def _lives(self) -> NDArray[np.bool_]:
+        """Which agents are in the ``agents`` of their environment now, one entry for each row."""
+        return _flat(self.envs._batches.lives)
+
+    @property
     def _pool_owner(self) -> PoolOwner:
         """The vector environment whose pool counts the steps and resets of all callers."""
         return self.envs._pool.unwrapped

@@ -176,9 +176,9 @@ class Recording:
         """
         _, _, terminations, truncations, infos = step
         over, others = terminations | truncations, ~infos["acted"]
-        begun: NDArray[np.bool_] = (
-            others | over if self.mode == AutoresetMode.SAME_STEP else others & ~over
-        )
+        begun: NDArray[np.bool_] = others | over
+        if self.mode != AutoresetMode.SAME_STEP:  # which shows last observations of agents
+            begun &= ~over | cast("AgentRows", self.envs.unwrapped)._lives
         return begun
 
     def _is_refused(self, segment: Segment, calls: Calls) -> bool:
@@ -268,10 +268,11 @@ class Recording:
     def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
         """Returns the marks of the rollout's rows."""
         mode, flags, before = self.mode, (terminated, truncated), self.carry.done
-        valid = estimators.valid_mask(mode, *flags, before)
-        if self._of_agents:
+        if self._of_agents:  # one that ended may have come again, and act in the next step
+            valid = np.ones_like(terminated)
             is_first = np.array([self.carry.is_first, *self._begun])
         else:
+            valid = estimators.valid_mask(mode, *flags, before)
             is_first = estimators.is_first(mode, *flags, before, self.carry.is_first)
         if mode == AutoresetMode.NEXT_STEP:  # which shows all final observations
             return valid, is_first, np.zeros((0, self.envs.num_envs), np.bool_)
