@@ -90,6 +90,39 @@ def test_results_are_those_of_environments_of_the_mode(environment):
             own.close()
 
 
+class Named(gym.Env):
+    """Has an info of the name of the rows of a batch; its episodes have 2 or 3 steps."""
+
+    observation_space = gym.spaces.Box(0, 9, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return np.zeros(1, np.float32), {"env_index": 100}
+
+    def step(self, action):
+        self.steps += 1
+        shown, is_over = np.full(1, self.steps, np.float32), self.steps == 2 + action
+        return shown, 0.0, is_over, False, {"env_index": self.steps}
+
+
+@pytest.mark.parametrize("mode", [S, N])
+def test_an_info_of_the_name_of_rows_is_kept_or_has_no_value(mode):
+    adapted, own = AutoresetAdapter(build("inline", Named, D), mode), build("inline", Named, mode)
+    assert_identical(adapted.reset(), own.reset(), "reset")
+    actions = np.arange(own.num_envs) % 2
+    for number in range(8):
+        (*_, infos), (*_, expected) = adapted.step(actions), own.step(actions)
+        if mode == S:
+            assert_identical(infos, expected, f"step {number}")
+        else:  # a step in parts has the rows under this name
+            kept = infos["_env_index"]
+            assert infos["env_index"][kept].tolist() == expected["env_index"][kept].tolist()
+    adapted.close()
+    own.close()
+
+
 @pytest.mark.parametrize("mode", [S, N])
 def test_rows_that_fail_are_reset_as_in_environments_of_the_mode(mode):
     keywords = {"on_error": "restart", "max_restarts": None}

@@ -340,6 +340,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
     ) -> Step:
         """The results of rows that were stepped, and of those that were reset."""
         space, due = self.single_observation_space, len(shares.due)
+        if step is not None and shares.stepped is not None and (due or len(ended)):
+            step = *step[:4], _without_rows(step[4])
         if len(ended):
             assert step is not None, "rows that ended were stepped"
             at = np.arange(due, due + len(ended))
@@ -363,7 +365,6 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         observations, rewards, terminations, truncations, infos = step
         size, space = len(rewards), self.single_observation_space
         observations = nested.put(space, observations, places, shown)
-        infos = _without_rows(infos)
         over = np.zeros(size, np.bool_)
         over[places] = True
         ended, going = take_infos(infos, places), np.flatnonzero(~over)
@@ -397,7 +398,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
             observations = joined(self.single_observation_space, step[0], shown, order)
             rewards[going], flags[0, going], flags[1, going] = step[1:4]
             still = take_infos(step[4], np.arange(len(going)), self._metrics)
-            parts.append((going, _without_rows(still)))
+            parts.append((going, still))
         infos = merged_infos(whole, parts)
         if step is None:  # no wrapper inside saw a step that it could report on
             infos |= blank_reports(self.env, whole)
@@ -451,4 +452,8 @@ def _copied(options: Any) -> Any:
 
 
 def _without_rows(infos: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in infos.items() if key != "env_index"}
+    """Infos without the rows that the pool names where it steps some, and without their mask.
+
+    The environments may have a key and a mask of that name, whose values are gone then.
+    """
+    return {key: value for key, value in infos.items() if key not in ("env_index", "_env_index")}
