@@ -379,11 +379,9 @@ def at_every_line(run, check, files=CALLERS):
 
 def files_of(build):
     """The files that the calling thread runs; inline, it also is the worker."""
-    return (
-        *CALLERS,
-        "workers/channels",
-        *(["workers/worker", "workers/control_calls"] if build.executor == "inline" else []),
-    )
+    is_inline = build.executor == "inline"
+    of_worker = ("workers/serving/worker", "workers/serving/control_calls") if is_inline else ()
+    return (*CALLERS, "workers/channels", *of_worker)
 
 
 @pytest.mark.parametrize("begin", ["reset", "send_reset", "reset some"])
@@ -423,7 +421,7 @@ def test_rows_that_are_sent_after_interrupted_ones_have_their_own_messages():
         envs.recv()
         assert envs.get_attr("seed") == (None, seed + 1, seed + 2)
 
-    files = (*CALLERS, "workers/channels", "workers/worker")
+    files = (*CALLERS, "workers/channels", "workers/serving/worker")
     assert at_every_line(run, check, files) > 40
     envs.close()
 
@@ -473,7 +471,7 @@ def test_ctrl_c_is_raised_wherever_it_comes_in_the_callers_own_worker(call):
 
     envs.reset()
     came = []
-    files = ("workers/channels", "workers/control_calls", "workers/worker")
+    files = ("workers/channels", "workers/serving/control_calls", "workers/serving/worker")
     at_every_line(run, check, files)
     assert came == [True] * (len(came) - 1) + [False]
     envs.close()

@@ -150,7 +150,7 @@ def test_ctrl_c_at_any_line_makes_no_wrapper_wrong(mode, call):
     caller = Caller(envs, 2, raises=0, ways=("step", "rows"))
     caller.run(10)
     files = (
-        *("wrappers/source", "wrappers/known_rows", "wrappers/base"),
+        *("wrappers/_stack/source", "wrappers/_stack/known_rows", "wrappers/base"),
         *("vector/base", "vector/resets", "vector/sent_rows"),
     )
     line = 0
@@ -167,6 +167,6 @@ def test_ctrl_c_at_any_line_makes_no_wrapper_wrong(mode, call):
         caller.make(caller.recover)
         for _ in range(3):
             caller.run_once()
-    assert (9 if call == "step" else 40) < line < 400  # most of a step is one native pass
+    assert (8 if call == "step" else 40) < line < 400  # most of a step is one native pass
     caller.check(leaves_out=True)
     envs.close()
