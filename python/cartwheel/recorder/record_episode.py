@@ -31,8 +31,9 @@ from cartwheel.recorder.video import (
     free_numbers,
 )
 from cartwheel.recorder.writer import Files, Format, Writer, as_folder, finish, make_files
+from cartwheel.wrappers._shared.reports import reported_keys
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION, reported_keys
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 
 if TYPE_CHECKING:
     import os

@@ -13,6 +13,7 @@ from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers._shared.merging import chosen_actions, merged_infos, take_infos
 from cartwheel.wrappers._shared.observation_wrapper import ObservationWrapper
+from cartwheel.wrappers._shared.reports import reported_keys
 from cartwheel.wrappers._shared.whole_batches import WholeBatches
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import (
@@ -22,7 +23,6 @@ from cartwheel.wrappers.batch import (
     SHOWN,
     TRANSITION,
     Batch,
-    reported_keys,
 )
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size

@@ -15,8 +15,9 @@ from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers._shared.merging import chosen_actions, joined, merged_infos, take_infos
+from cartwheel.wrappers._shared.reports import blank_reports, reported_keys
 from cartwheel.wrappers._shared.whole_batches import WholeBatches
-from cartwheel.wrappers.batch import NOWHERE, blank_reports, reported_keys
+from cartwheel.wrappers.batch import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

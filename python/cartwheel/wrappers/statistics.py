@@ -17,8 +17,8 @@ from cartwheel._internal.rewards import check_rewards_are_numbers, reward_shape_
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.infos import FAIL, SUCCESS, step_outcomes
 from cartwheel.wrappers._shared.kept_state import KeepsState
+from cartwheel.wrappers._shared.reports import check_stats_key, refuse_taken
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import check_stats_key, refuse_taken
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
