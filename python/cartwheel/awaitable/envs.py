@@ -27,7 +27,7 @@ from cartwheel.awaitable.rows import Rows
 from cartwheel.vector.stats import Stats
 from cartwheel.workers.launch import pickled_apart
 from cartwheel.workers.restart_policy import RestartPolicy
-from cartwheel.workers.retirement import as_bytes
+from cartwheel.workers.retirement import as_memory_limit
 from cartwheel.workers.serving.awaited_env import Asked
 
 if TYPE_CHECKING:
@@ -157,7 +157,6 @@ class AwaitableEnvs:
     ) -> None:
         """Starts the thread that serves the rows, which starts the processes."""
         functions = as_env_fns(env_fns)
-        limit = max_worker_memory
         policy = RestartPolicy(
             on_error,
             on_worker_death,
@@ -165,7 +164,7 @@ class AwaitableEnvs:
             as_timeout(timeout),
             max_restarts,
             max_episodes_per_worker,
-            None if limit is None else as_bytes("max_worker_memory", limit),
+            as_memory_limit(max_worker_memory),
         )
         if policy.timeout == 0.0:
             raise ValueError(

@@ -61,10 +61,10 @@ def fastest_of(runners: Mapping[int, Runner]) -> int:
 class VectorRunner:
     """Times ``envs.step`` in a loop without any other work."""
 
-    def __init__(self, envs: AnyVectorEnv, actions: list[Any], note: str = "") -> None:
+    def __init__(self, envs: AnyVectorEnv, actions: list[Any]) -> None:
         """Takes over ``envs``, which have been reset, to step them with ``actions`` in turn."""
         self.envs = envs
-        self.note = note
+        self.note = ""
         self._actions = actions
         self._step_s = float("inf")  # seconds of a step of the batch in the last run
 
@@ -91,10 +91,10 @@ class VectorRunner:
 class SendRecvRunner:
     """Times a pool with EnvPool's interface that returns rows in the order of completion."""
 
-    def __init__(self, pool: Any, actions: list[Any], note: str = "") -> None:
+    def __init__(self, pool: Any, actions: list[Any]) -> None:
         """Takes over ``pool``, whose environments are being reset; ``actions`` are for a batch."""
         self.pool = pool
-        self.note = note
+        self.note = ""
         self._actions = actions
         self._step_s = float("inf")  # seconds of a batch in the last run
 

@@ -45,7 +45,7 @@ from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.envs.one_env import check_distinct
 from cartwheel.workers.restart_policy import RestartPolicy
-from cartwheel.workers.retirement import as_bytes, check_memory
+from cartwheel.workers.retirement import as_memory_limit, check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -300,7 +300,7 @@ class VectorEnv(
             timeout,
             max_restarts,
             max_episodes_per_worker,
-            None if max_worker_memory is None else as_bytes("max_worker_memory", max_worker_memory),
+            as_memory_limit(max_worker_memory),
         )
         self._autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)

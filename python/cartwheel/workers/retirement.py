@@ -36,16 +36,17 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
 
 
-def as_bytes(name: str, amount: Any) -> int:
-    """Returns an amount of memory in bytes.
+def as_memory_limit(amount: Any) -> int | None:
+    """Returns ``max_worker_memory`` in bytes.
 
     Args:
-        name: The argument, for errors.
-        amount: An integer, or a number with a unit: ``"4GiB"``, ``"512 MB"``.
+        amount: An integer, or a number with a unit: ``"4GiB"``, ``"512 MB"``; ``None``: no limit.
 
     Raises:
         ValueError: It is something else, or not positive.
     """
+    if amount is None:
+        return None
     found = _AMOUNT.fullmatch(amount) if isinstance(amount, str) else None
     if found is not None and found[2].upper() in _UNITS:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
@@ -55,8 +56,8 @@ def as_bytes(name: str, amount: Any) -> int:
         size = 0
     if size < 1:
         raise ValueError(
-            f"`{name}` must be a positive number of bytes or a text such as '4GiB' or '512MB', got "
-            f"{shown(amount)}."
+            "`max_worker_memory` must be a positive number of bytes or a text such as '4GiB' or "
+            f"'512MB', got {shown(amount)}."
         )
     return size
 
