@@ -4,6 +4,7 @@ import contextlib
 import gc
 import threading
 import time
+import weakref
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -110,18 +111,21 @@ def test_in_the_foreground_without_run_ahead_nothing_is_stale():
             assert collector.stats().max_staleness == 0
 
 
+class Raising:
+    """Raises within the third rollout."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, observations):
+        self.calls += 1
+        if self.calls % 17 == 0:
+            raise ZeroDivisionError
+        return policy(observations)
+
+
 @pytest.mark.parametrize("keywords", ORDERS[:4], ids=str)
 def test_an_exception_of_the_policy_is_raised_after_what_was_complete(keywords):
-    class Raising:
-        def __init__(self):
-            self.calls = 0
-
-        def __call__(self, observations):
-            self.calls += 1
-            if self.calls % 17 == 0:
-                raise ZeroDivisionError
-            return policy(observations)
-
     expected = in_lockstep(6, "NEXT_STEP", 7, num_envs=6)
     with in_background(act=Raising(), **keywords) as collector:
         rollouts, errors = [], 0
@@ -288,6 +292,31 @@ def test_a_collector_without_references_ends_its_thread():
         names = [thread.name for thread in threading.enumerate()]
         assert "cartwheel-collector" not in names
         one.envs.reset()  # drops what is in flight
+
+
+def collect_until_it_raised(collector):
+    collector.collect()
+    while "cartwheel-collector" in [thread.name for thread in threading.enumerate()]:
+        time.sleep(0.001)
+
+
+def test_a_closed_collector_keeps_no_exception_that_was_not_raised():
+    """Its traceback refers to the policy, and to the collector."""
+    act = Raising()
+    kept = weakref.ref(act)
+    with in_background(act=act, order="lockstep", queue=3) as collector:
+        collect_until_it_raised(collector)
+        collector.close()
+        del act, collector
+    assert kept() is None
+
+
+def test_a_reset_drops_the_rollouts_and_the_exception_of_the_background():
+    with in_background(act=Raising(), order="lockstep", queue=3) as collector:
+        collect_until_it_raised(collector)
+        observations, _ = collector.reset(seed=8)
+        np.testing.assert_array_equal(collector.collect().observations[0], observations)
+        collector.collect()
 
 
 def test_native_rows_are_collected_in_the_background():

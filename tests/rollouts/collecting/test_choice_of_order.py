@@ -14,7 +14,7 @@ import cartwheel
 from cartwheel.rollouts.collecting.auto import Auto
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.environments import transcripts
-from tests.support.executors import PROCESS
+from tests.support.executors import INLINE, PROCESS
 
 
 class Measured:
@@ -150,6 +150,24 @@ def test_shares_within_the_first_rollout_are_parts_of_the_time_so_far(order):
     assert 0 < found[0].seconds < found[1].seconds < found[-1].seconds
     assert found[1].policy_share > 0
     assert found[-1].waiting_share > 0
+
+
+def test_waits_before_an_exception_of_the_policy_count_once():
+    found = []
+
+    def watch(observations):
+        found.append(collector.stats())
+        if len(found) == 10:
+            raise ZeroDivisionError
+        return policy(observations)
+
+    with collector_of("SAME_STEP", 20, num_envs=4, build=INLINE, order="lockstep") as collector:
+        collector.policy = watch
+        with pytest.raises(ZeroDivisionError):
+            collector.collect()
+        found.append(collector.stats())
+    before, after = (stats.waiting_share * stats.seconds for stats in found[-2:])
+    assert 0 < before == pytest.approx(after)
 
 
 def test_stats_of_free_rows_name_the_slowest(gates):
