@@ -207,14 +207,14 @@ mod avx2 {
         into: &mut [S],
     ) -> usize {
         let ((tiles, rest), (groups, others)) = (numbers.as_chunks(), kinds.as_chunks());
+        // For a tile of which `into` has no room for every place: the last one, or a batch of 64.
+        let mut spare = [S::of(0.0); 64];
         let mut count = 0;
         for (tile, kinds) in tiles.iter().zip(groups) {
             let tile: &[f64; 64] = tile;
             let left = &mut into[count..];
-            let Some(rooms) = left.first_chunk_mut::<64>() else {
-                count += super::compress(tile, kinds, keeps, left);
-                continue;
-            };
+            let has_room = left.len() >= 64;
+            let rooms = left.first_chunk_mut().unwrap_or(&mut spare);
             let (bits, mut used) = (kept(kinds, keeps), 0);
             for (at, four) in tile.as_chunks().0.iter().enumerate() {
                 let set = four_of(bits, at);
@@ -222,6 +222,11 @@ mod avx2 {
                 let room = rooms[used..].first_chunk_mut().expect("four for each four places");
                 *room = numbers_of(moved); // the next ones replace those that are not kept
                 used += set.count_ones() as usize;
+            }
+            if !has_room {
+                let left = &mut into[count..];
+                let fitting = used.min(left.len());
+                left[..fitting].copy_from_slice(&spare[..fitting]);
             }
             count += used;
         }
@@ -237,14 +242,15 @@ mod avx2 {
         into: &mut [S],
     ) -> usize {
         let ((tiles, rest), (groups, others)) = (into.as_chunks_mut(), kinds.as_chunks());
+        let mut padded = [0.0; 64]; // for the last numbers
         let mut count = 0;
         for (tile, kinds) in tiles.iter_mut().zip(groups) {
             let tile: &mut [S; 64] = tile;
             let left = numbers.get(count..).unwrap_or_default();
-            let Some(left) = left.first_chunk::<64>() else {
-                count += super::expand(left, kinds, keeps, tile);
-                continue;
-            };
+            let left = left.first_chunk().unwrap_or_else(|| {
+                padded[..left.len()].copy_from_slice(left);
+                &padded
+            });
             let (bits, mut used) = (kept(kinds, keeps), 0);
             for (at, room) in tile.as_chunks_mut().0.iter_mut().enumerate() {
                 let set = four_of(bits, at);
