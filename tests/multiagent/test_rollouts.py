@@ -206,10 +206,11 @@ class Returning(Walkers):
     """Walker 0 ends in step 2 and comes again in step 3."""
 
     def step(self, actions):
-        results = super().step(actions)
+        observations, *rest = super().step(actions)
         if self.t == 3:
             self.agents.append("walker_0")
-        return results
+            observations["walker_0"] = self.observe("walker_0", 9)
+        return observations, *rest
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
@@ -222,6 +223,7 @@ def test_an_agent_that_ends_and_is_back_at_once_has_its_next_transition_and_begi
         rollout = collector.collect()
         assert rollout.valid.tolist() == [[True] * 3, [True, False, True]]
         assert rollout.terminated.tolist() == [[True, True, False], [True, False, True]]
+        assert rollout.observations[1, 0].tolist() == [0, 3, 9]
         assert rollout.is_first[0].all()
         assert rollout.is_first[1][rollout.valid[1]].tolist() == [True, False]
         rollout.set_values(np.zeros(len(rollout.value_inputs())))

@@ -351,7 +351,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         taken = np.empty(self.num_envs, object)
         for row in rows.tolist():
             taken[row] = nested.apply(np.copy, nested.at(last, row))
-        early = np.flatnonzero(ended & ~over)
+        early = np.flatnonzero(ended & ~over & ~_flat(columns.lives))  # others are there again
         self._blank(observations, early)
         self._move_infos(early, infos, final_infos)
         final_infos["present"] = present & mask
