@@ -24,7 +24,7 @@ from cartwheel.workers.envs.attributes import own_attribute
 from cartwheel.workers.envs.observation_stack import ObservationStack, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterator, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -95,8 +95,10 @@ class AgentsEnv:
         #: Whether all actions are in one array.
         self._stacks_all_actions = len(self._action_groups) == 1 and spaces_of_arrays
         #: The flags where every agent acts, is present and lives.
-        self._all_act = np.ones((len(FLAGS), len(self._names)), np.int8)
-        self._all_act[:2] = 0
+        self._all_act = self._flags_of(self._names)
+        #: The agents of the last step in which some act and nothing changes, and their flags.
+        self._some = frozenset[Any]()
+        self._some_act = self._flags_of(())
         flags = MultiBinary((len(FLAGS), len(self._names)))
         observations = {stack.key: stack.space for stack in self._stacks}
         spaces: dict[str, Space[Any]] = {"agents": Dict(observations), "flags": flags}
@@ -184,7 +186,31 @@ class AgentsEnv:
                 row = self._row(stacks, self._all_act)
                 told = self._infos(infos, self._places) if any(infos.values()) else {}
                 return row, _as_floats(names, given), False, False, told
+        elif not ended and before == env.agents and observations.keys() >= set(before):
+            return self._unchanged(frozenset(before), observations, rewards, infos)
         return self._changed(before, observations, rewards, terminations, truncations, infos)
+
+    def _unchanged(
+        self,
+        living: frozenset[Any],
+        observations: dict[Any, Any],
+        rewards: dict[Any, Any],
+        infos: dict[Any, Any],
+    ) -> tuple[dict[str, Any], list[float], bool, bool, dict[str, Any]]:
+        """Returns the results of a step in which all agents that live act and live on."""
+        names = self._names
+        if living != self._some:
+            self._some, self._some_act = living, self._flags_of(living)
+        stacks = {stack.key: stack.stack(observations, living) for stack in self._stacks}
+        own = [rewards.get(name, 0.0) if name in living else 0.0 for name in names]
+        told = self._infos(infos, living) if any(infos.values()) else {}
+        return self._row(stacks, self._some_act), _as_floats(names, own), False, False, told
+
+    def _flags_of(self, living: Collection[Any]) -> NDArray[np.int8]:
+        """Returns the flags where these agents act, are present and live on."""
+        flags = np.zeros((len(FLAGS), len(self._names)), np.int8)
+        flags[2:, [self._places[name] for name in living]] = 1
+        return flags
 
     def _changed(
         self,
