@@ -375,13 +375,14 @@ def test_rows_that_are_drawn_are_not_sent_one_by_one(tmp_path, order, executor):
     def policy(observations):
         return np.zeros(len(observations), int)
 
-    text = f"order='{order}' sends and receives single rows"
+    text = f"order='{order}' sends .* which RecordEpisode in <.* record with save_video=False, or"
     for folder, save_video in (("with", None), ("without", False)):
         envs = painters(2, executor)
         recorder = RecordEpisode(envs, tmp_path / folder, save_video=save_video)
-        plays = [partial(cartwheel.Collector, recorder, policy, 3, order=order)]
+        wrapped = RecordEpisodeStatistics(recorder)
+        plays = [partial(cartwheel.Collector, wrapped, policy, 3, order=order)]
         if order == "free":
-            plays.append(partial(cartwheel.evaluate, recorder, policy, order=order))
+            plays.append(partial(cartwheel.evaluate, wrapped, policy, order=order))
         for play in plays:
             if save_video is None:
                 with pytest.raises(TypeError, match=text):

@@ -68,12 +68,16 @@ def mode_of(envs: Any) -> AutoresetMode:
 
 def check_sends_rows(envs: Any, order: str) -> None:
     """Raises ``TypeError`` unless single rows of ``envs`` can be sent, as ``order`` needs it."""
-    if not getattr(envs, "sends_rows", False):
-        raise TypeError(
-            f"order={order!r} sends and receives single rows, which {envs!r} cannot do: use "
-            "cartwheel.VectorEnv, NativeVectorEnv or wrappers of cartwheel.wrappers, or "
-            "order='lockstep'."
-        )
+    if getattr(envs, "sends_rows", False):
+        return
+    layer, where = envs, repr(envs)
+    while getattr(getattr(layer, "env", None), "sends_rows", None) is False:
+        layer, where = layer.env, f"{type(layer.env).__name__} in {envs!r}"
+    usual = "use cartwheel.VectorEnv, NativeVectorEnv or wrappers of cartwheel.wrappers"
+    raise TypeError(
+        f"order={order!r} sends and receives single rows, which {where} cannot do: "
+        f"{getattr(layer, '_sends_rows_instead', usual)}, or order='lockstep'."
+    )
 
 
 def as_integer(

@@ -133,6 +133,7 @@ class RecordEpisode(VectorWrapper):
 
     _changes_steps = False
     _prepares_calls = True
+    _sends_rows_instead = "it draws rows; record with save_video=False"
 
     @checks_keywords
     def __init__(

@@ -84,6 +84,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
     """
 
     row_entries = ("over",)
+    _sends_rows_instead = "make the environments in the autoreset mode itself"
 
     def __init__(self, env: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
         super().__init__(env)
