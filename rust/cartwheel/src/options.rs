@@ -144,12 +144,13 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
     error: &serde_json::Error,
 ) -> String {
     let text = error.to_string();
-    let is_alone_wrong = |entry: &(&String, &Value)| {
+    let is_wrong = |entry: &(&String, &Value)| {
         let alone = Map::from_iter([(entry.0.clone(), entry.1.clone())]);
-        T::deserialize(Finite(&Value::Object(alone))).is_err()
+        let refused = T::deserialize(Finite(&Value::Object(alone)));
+        refused.is_err_and(|error| error.to_string() == text) // it may lack another option, too
     };
     let expected = text.rsplit_once(", expected ").map(|(_, expected)| expected);
-    match (options.iter().find(is_alone_wrong), expected) {
+    match (options.iter().find(is_wrong), expected) {
         (Some((name, value @ Value::String(_))), Some(choices))
             if text.starts_with("unknown variant ") =>
         {
@@ -170,8 +171,7 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
                 "string or map" => "a string", // one of the choices of an enum
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
-                other if other.ends_with(" in sequence") => "a shorter list",
-                other => other,
+                other => other.strip_suffix(" in sequence").unwrap_or(other), // "2 elements"
             };
             format!("`{name}` must be {expected}, got {}", shown(value))
         }

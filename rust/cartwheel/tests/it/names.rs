@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use cartwheel::__private::parse;
 use cartwheel::testing::check_env;
 use cartwheel::{Env, EnvOptions, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_abi as abi;
+use serde::Deserialize;
 
 use crate::support::{HostKind, HostRows, find, shown, shown_info};
 
@@ -227,7 +229,7 @@ fn numbers_that_the_type_of_an_option_cannot_hold_are_refused_with_what_it_can()
     assert_eq!(error(r#"{"single": -3.5e38}"#), format!("`single` {single} -3.5e+38"));
     assert_eq!(error(r#"{"maybe": 1e39}"#), format!("`maybe` {single} 1e+39"));
     assert_eq!(error(r#"{"pair": [1, 1e39]}"#), format!("`pair` {single} [1,1e+39]"));
-    assert_eq!(error(r#"{"pair": [1, 2, 3]}"#), "`pair` must be a shorter list, got [1,2,3]");
+    assert_eq!(error(r#"{"pair": [1, 2, 3]}"#), "`pair` must be 2 elements, got [1,2,3]");
     assert_eq!(error(r#"{"pair": [1]}"#), "`pair` must be an array of length 2, got [1]");
     let byte = "`loop` must be a whole number from 0 to 255, got";
     assert_eq!(error(r#"{"loop": 256}"#), format!("{byte} 256"));
@@ -235,4 +237,22 @@ fn numbers_that_the_type_of_an_option_cannot_hold_are_refused_with_what_it_can()
     for fine in [r#"{"single": 3.4e38}"#, r#"{"maybe": null}"#, r#"{"pair": [1, 2.5]}"#] {
         HostKind::new(find(&PLUGIN, "names/Words-v0"), fine).unwrap();
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Numbers {
+    first: u8,
+    second: u8,
+    third: u8,
+}
+
+#[test]
+fn the_option_that_is_wrong_is_named_where_another_is_missing() {
+    let error = |options: &str| parse::<Numbers>(options).unwrap_err().to_string();
+    let byte = "must be a whole number from 0 to 255, got 'x'";
+    assert_eq!(error(r#"{"first": 1, "second": "x"}"#), format!("`second` {byte}"));
+    assert_eq!(error(r#"{"first": 1, "second": 2}"#), "missing field `third`");
+    let Numbers { first, second, third } =
+        parse(r#"{"first": 1, "second": 2, "third": 3}"#).unwrap();
+    assert_eq!([first, second, third], [1, 2, 3]);
 }
