@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 109] = [
+const NAMES: [&str; 108] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -37,7 +37,6 @@ const NAMES: [&str; 109] = [
     "clear",
     "close",
     "copy",
-    "deepcopy",
     "discard",
     "draw",
     "draw_terminal",
