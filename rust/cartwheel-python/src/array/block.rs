@@ -32,7 +32,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::made::{bytes_of, is_as_made, is_weakly_referenced, make, make_over, set_length};
+use super::made::{
+    bytes_of, is_as_made, is_weakly_referenced, make, make_over, set_length, zeroed,
+};
 
 /// The alignment of each array: JAX takes such an array without a copy.
 const ALIGNMENT: usize = 64;
@@ -248,11 +250,7 @@ impl Block {
         fill: impl FnOnce(&mut [u8]),
     ) -> PyResult<Bound<'py, PyAny>> {
         self.copied(py, dtype, rows, shape, |buffer| {
-            let (first, bytes) = (buffer.as_mut_ptr().cast::<u8>(), buffer.len());
-            // SAFETY: the buffer has this length.
-            unsafe { first.write_bytes(0, bytes) }
-            // SAFETY: just initialized, and the slice borrows the buffer.
-            let buffer = unsafe { std::slice::from_raw_parts_mut(first, bytes) };
+            let buffer = zeroed(buffer);
             fill(buffer);
             buffer
         })

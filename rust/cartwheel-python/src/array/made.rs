@@ -61,20 +61,18 @@ pub(crate) fn filled<'py>(
     shape: &[usize],
     fill: impl FnOnce(&mut [u8]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
-    let (array, first) = unsafe { make(py, dtype, rows, shape, None) }?;
-    let bytes = bytes_of(dtype, rows.unwrap_or(1), shape);
-    if bytes > 0 {
-        // SAFETY: the new array has `bytes` bytes.
-        unsafe { first.as_ptr().write_bytes(0, bytes) }
-        // SAFETY: just initialized, and no other code knows the array yet.
-        fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
-    }
-    Ok(array)
+    // SAFETY: zeros are written everywhere.
+    unsafe { written(py, dtype, rows, shape, |buffer| fill(zeroed(buffer))) }
 }
 
-/// A new array with its own memory of shape `[rows, *shape]`, which `fill` writes. This saves the
-/// zeros of [`filled`], which take as long as a copy.
+/// A buffer, filled with zeros.
+pub(super) fn zeroed(buffer: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    buffer.fill(MaybeUninit::new(0));
+    // SAFETY: just initialized, and the slice borrows the buffer.
+    unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), buffer.len()) }
+}
+
+/// The same, without the zeros, which take as long as a copy.
 ///
 /// # Safety
 ///
@@ -82,13 +80,13 @@ pub(crate) fn filled<'py>(
 pub(crate) unsafe fn written<'py>(
     py: Python<'py>,
     dtype: DType,
-    rows: usize,
+    rows: Option<usize>,
     shape: &[usize],
     fill: impl FnOnce(&mut [MaybeUninit<u8>]),
 ) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
-    let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
-    let bytes = bytes_of(dtype, rows, shape);
+    let (array, first) = unsafe { make(py, dtype, rows, shape, None) }?;
+    let bytes = bytes_of(dtype, rows.unwrap_or(1), shape);
     // SAFETY: the new array has `bytes` bytes, which need not be initialized, and no other code
     // knows it yet. After a panic it is never read.
     fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });

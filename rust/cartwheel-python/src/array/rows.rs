@@ -89,7 +89,7 @@ impl<'a, 'py> Rows<'a, 'py> {
             }
         };
         // SAFETY: `copy` writes each row.
-        unsafe { written(self.array.py(), self.dtype, count, &shape, copy) }
+        unsafe { written(self.array.py(), self.dtype, Some(count), &shape, copy) }
     }
 
     /// A new array of these rows, but at some places of those of the other one, in their order.

@@ -62,7 +62,7 @@ impl PyFrameStack {
                 stacks.advance(places, read, ends, given, buffer, final_room);
             };
             if finals.is_some() {
-                let count = ends.num_finals();
+                let count = Some(ends.num_finals());
                 // SAFETY: `advance` writes every byte (invariant 1).
                 last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
             } else {
@@ -122,7 +122,7 @@ impl PyFrameStack {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let write = |buffer: &mut [MaybeUninit<u8>]| self.state.lock(py).stacks.write_all(buffer);
         // SAFETY: `write_all` writes every byte (invariant 1).
-        unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
+        unsafe { written(py, self.dtype, Some(self.num_envs), &self.stack, write) }
     }
 
     #[pyo3(signature = (stacks, /))]
