@@ -115,7 +115,7 @@ impl PyFrameStack {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let (mut kinds, lists) = (Vec::new(), EndedLists::new(ended.as_ref())?);
         let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
-        let ended = lists.ended(ended.as_ref(), places.len())?;
+        let ended = lists.ended(places.len())?;
         self.stacked(py, places, frames, ended, blocks)
     }
 

@@ -225,7 +225,7 @@ impl PyObservationNormalizer {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let (mut kinds, lists) = (Vec::new(), EndedLists::new(ended.as_ref())?);
         let (places, blocks) = (columns.read(&mut kinds), &mut Blocks::default());
-        let ended = lists.ended(ended.as_ref(), places.len())?;
+        let ended = lists.ended(places.len())?;
         self.normalized(py, places, observations, ended, None, blocks)
     }
 

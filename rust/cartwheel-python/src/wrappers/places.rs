@@ -105,27 +105,24 @@ pub(super) type EndedArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<
 /// An array, and the final observations that belong to it.
 pub(super) type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// The lists of places among them.
+/// What [`EndedArrays`] has, with the places in lists.
 #[derive(Default)]
-pub(super) struct EndedLists {
+pub(super) struct EndedLists<'a, 'py> {
     places: Vec<i64>,
-    finals: Vec<i64>,
+    known: Vec<i64>,
+    finals: Option<&'a Bound<'py, PyAny>>,
 }
 
-impl EndedLists {
-    pub(super) fn new(arrays: Option<&EndedArrays<'_>>) -> PyResult<Self> {
-        let Some((places, finals, _)) = arrays else { return Ok(Self::default()) };
-        Ok(Self { places: numbers(places)?, finals: numbers(finals)? })
+impl<'a, 'py> EndedLists<'a, 'py> {
+    pub(super) fn new(arrays: Option<&'a EndedArrays<'py>>) -> PyResult<Self> {
+        let Some((places, known, finals)) = arrays else { return Ok(Self::default()) };
+        Ok(Self { places: numbers(places)?, known: numbers(known)?, finals: Some(finals) })
     }
 
-    /// The same with the final observations, of a batch of `count` places.
-    pub(super) fn ended<'a, 'py>(
-        &'a self,
-        arrays: Option<&'a EndedArrays<'py>>,
-        count: usize,
-    ) -> PyResult<Ended<'a, 'py>> {
-        let places = EndedPlaces::new(&self.places, &self.finals, count).map_err(no_such_row)?;
-        Ok(Ended { places, finals: arrays.map(|(_, _, finals)| finals) })
+    /// The same, checked, of a batch of `count` places.
+    pub(super) fn ended(&self, count: usize) -> PyResult<Ended<'_, 'py>> {
+        let places = EndedPlaces::new(&self.places, &self.known, count).map_err(no_such_row)?;
+        Ok(Ended { places, finals: self.finals })
     }
 }
 
