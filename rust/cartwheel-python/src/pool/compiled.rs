@@ -15,7 +15,6 @@ use crate::channel::as_duration;
 use crate::native::PyNativeEnvs;
 use crate::pool::buffers::{Refused, check_dims, fixed, other_pool, put, tag_of, words};
 use crate::pool::elements::{can_write, read, write};
-use crate::pool::external_rewards::RewardFunction;
 use crate::pool::{State, check_values, reset_flags};
 use crate::xla::{ErrorCode, Frame};
 
@@ -25,6 +24,8 @@ const SEED_WORDS: i64 = 2;
 const SIGN: u32 = 1 << 31;
 /// Bytes of the token that orders sends and receipts.
 const TOKEN: usize = 8;
+/// The first result that belongs to the batch: a state or a token is before it.
+const FIRST_OUTPUT: usize = 1;
 
 /// Seeds: argument 0 of a reset of all rows; none if the random numbers continue.
 fn seeds(frame: &Frame<'_>) -> Result<Vec<u128>, Refused> {
@@ -91,20 +92,20 @@ impl State {
         leaves + 3 + if self.batches.has_dense_finals() { leaves + 1 } else { 0 }
     }
 
-    /// Refuses results that do not fit a batch of `rows` rows, which is written from result `first` on.
+    /// Refuses results that do not fit a batch of `rows` rows, which is written from [`FIRST_OUTPUT`] on,
+    /// with so many others behind it.
     fn check_outputs(
         &self,
         frame: &mut Frame<'_>,
-        first: usize,
         rows: usize,
-        more: usize,
+        others: usize,
     ) -> Result<(), Refused> {
-        let (got, wanted) = (frame.num_results(), first + self.num_outputs() + more);
+        let (got, wanted) = (frame.num_results(), FIRST_OUTPUT + self.num_outputs() + others);
         if got != wanted {
             return Err(other_pool(&format!("there are {got} results, expected {wanted}")));
         }
         let leaves = &self.batches.observations.leaves;
-        let mut at = first;
+        let mut at = FIRST_OUTPUT;
         let mut check = |dtype: DType, shape: &[usize]| {
             let result = frame.result(at);
             if !can_write(dtype, result.dtype) {
@@ -216,12 +217,7 @@ impl State {
             }
         }
         self.callbacks.has_abandoned = false;
-        let is_step = call == Some(RewardFunction::last_call(None));
-        match (&mut self.episodes, received.rows.sent(), &received.lease) {
-            (Some(episodes), Some(rows), Some(lease)) => episodes.received(lease, rows),
-            (Some(episodes), None, Some(lease)) if is_step => episodes.stepped(lease),
-            _ => {}
-        }
+        self.note_episodes(call, received);
         if let Some(masks) = &mut self.masks {
             masks.after_compiled(&self.infos, received);
         }
@@ -252,17 +248,10 @@ impl State {
         Err(Refused::new(ErrorCode::Internal, text))
     }
 
-    /// Writes a batch of `rows` rows from result `first` on. A reset has no final observations.
-    fn write_outputs(
-        &self,
-        frame: &mut Frame<'_>,
-        first: usize,
-        lease: &Lease,
-        rows: usize,
-        is_step: bool,
-    ) {
+    /// Writes a batch of `rows` rows from [`FIRST_OUTPUT`] on. A reset has no final observations.
+    fn write_outputs(&self, frame: &mut Frame<'_>, lease: &Lease, rows: usize, is_step: bool) {
         let (layout, leaves) = (lease.layout(), &self.batches.observations.leaves);
-        let mut at = first;
+        let mut at = FIRST_OUTPUT;
         let mut copy = |offset: usize, dtype: DType, row_bytes: usize| {
             write(lease, offset + lease.first() * row_bytes, dtype, frame.result(at));
             at += 1;
@@ -296,7 +285,7 @@ impl State {
         self.finish_compiled(&mut received, Some(call))?;
         let lease = received.lease.as_ref().expect("steps and resets have a batch");
         put(frame.result(0), self.number().to_ne_bytes());
-        self.write_outputs(frame, 1, lease, self.rows, call == Call::Step);
+        self.write_outputs(frame, lease, self.rows, call == Call::Step);
         self.end_copied(&mut received);
         Ok(())
     }
@@ -337,7 +326,7 @@ impl State {
 
     /// Refuses results that are not a state and a batch of all rows.
     fn check_state_and_outputs(&self, frame: &mut Frame<'_>) -> Result<(), Refused> {
-        self.check_outputs(frame, 1, self.rows, 0)?;
+        self.check_outputs(frame, self.rows, 0)?;
         let state = frame.result(0);
         if state.dtype == DType::U32 && state.dims.is_empty() {
             return Ok(());
@@ -406,8 +395,8 @@ impl State {
         let size = self.pool.batch_size();
         self.check_compiled()?;
         let token = token(frame)?;
-        self.check_outputs(frame, 1, size, 2)?;
-        let ids = 1 + self.num_outputs();
+        self.check_outputs(frame, size, 2)?;
+        let ids = FIRST_OUTPUT + self.num_outputs();
         for at in [ids, ids + 1] {
             let numbers = frame.result(at);
             check_dims(format_args!("result {at}"), numbers.dims, size, &[])?;
@@ -439,7 +428,7 @@ impl State {
         }
         let lease = received.lease.as_ref().expect("a receipt has a batch");
         put(frame.result(0), token);
-        self.write_outputs(frame, 1, lease, size, true);
+        self.write_outputs(frame, lease, size, true);
         self.end_copied(&mut received);
         #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
         put(frame.result(ids), rows.iter().flat_map(|&row| (row as u32).to_ne_bytes()));

@@ -53,11 +53,6 @@ impl RewardFunction {
             lease.read(layout.leaf_offset(0) + (lease.first() + place) * bytes, into);
         }
     }
-
-    /// The call whose batch is the result of a step.
-    pub(super) fn last_call(function: Option<&Self>) -> Call {
-        if function.is_some() { Call::Settle } else { Call::Step }
-    }
 }
 
 /// Which rows were stepped, as truth values: after the first half of a step, rows are in the phases that

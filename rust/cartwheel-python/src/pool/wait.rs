@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use crate::channel::as_duration;
 use crate::interpreter::attach;
 use crate::pool::State;
-use crate::pool::external_rewards::RewardFunction;
 
 impl State {
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. `calling` is the
@@ -90,13 +89,18 @@ impl State {
         if let Some(function) = self.reward_function.as_mut().filter(|_| call != Some(Call::Step)) {
             function.remember(lease, received.rows.iter());
         }
-        let is_step = call == Some(RewardFunction::last_call(self.reward_function.as_ref()));
-        match (&mut self.episodes, received.rows.sent()) {
-            (Some(episodes), Some(rows)) => episodes.received(lease, rows),
-            (Some(episodes), None) if is_step => episodes.stepped(lease),
+        self.note_episodes(call, received);
+        Ok(())
+    }
+
+    /// Counts the steps of a batch: of rows that were sent, or of the last half of a step of all rows.
+    pub(super) fn note_episodes(&mut self, call: Option<Call>, received: &Received) {
+        let last = if self.reward_function.is_some() { Call::Settle } else { Call::Step };
+        match (&mut self.episodes, received.rows.sent(), &received.lease) {
+            (Some(episodes), Some(rows), Some(lease)) => episodes.received(lease, rows),
+            (Some(episodes), None, Some(lease)) if call == Some(last) => episodes.stepped(lease),
             _ => {}
         }
-        Ok(())
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.
