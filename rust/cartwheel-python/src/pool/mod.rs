@@ -164,27 +164,6 @@ impl State {
         }
     }
 
-    /// Makes Python's results of a batch, which `show` puts together, or raises the exceptions of its
-    /// environments. Only a batch of rows that were sent, of no call, says which rows it has.
-    fn collect<'py, R>(
-        &mut self,
-        py: Python<'py>,
-        call: Option<Call>,
-        received: &mut Received,
-        show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
-    ) -> PyResult<R> {
-        self.load_infos(py, received)?;
-        let Self { callbacks, batches, blocks, infos, .. } = self;
-        let outputs = batches.outputs(callbacks.bind(py), &mut received.lease, infos, blocks)?;
-        if call.is_none() {
-            let (rows, blocks) = (received.rows.iter(), &mut self.row_blocks);
-            name_rows(&outputs.infos, self.episodes.as_ref(), rows, blocks)?;
-        }
-        let shown = show(outputs)?;
-        self.end_copied(received);
-        Ok(shown)
-    }
-
     /// Ends the lease of a batch, if there is still one: its results were copied.
     fn end_copied(&mut self, received: &mut Received) {
         if let Some(lease) = received.lease.take() {
@@ -192,7 +171,8 @@ impl State {
         }
     }
 
-    /// Makes them as [`State::collect`] does, or drops them.
+    /// Makes Python's results of a batch, which `show` puts together, or raises the exceptions of its
+    /// environments and drops it. Only a batch of rows that were sent, of no call, says which rows it has.
     fn collect_or_drop<'py, R>(
         &mut self,
         py: Python<'py>,
@@ -200,7 +180,19 @@ impl State {
         received: &mut Received,
         show: impl FnOnce(Outputs<'py>) -> PyResult<R>,
     ) -> PyResult<R> {
-        self.or_drop(call, received, |state, received| state.collect(py, call, received, show))
+        self.or_drop(call, received, |state, received| {
+            state.load_infos(py, received)?;
+            let Self { callbacks, batches, blocks, infos, .. } = state;
+            let outputs =
+                batches.outputs(callbacks.bind(py), &mut received.lease, infos, blocks)?;
+            if call.is_none() {
+                let (rows, blocks) = (received.rows.iter(), &mut state.row_blocks);
+                name_rows(&outputs.infos, state.episodes.as_ref(), rows, blocks)?;
+            }
+            let shown = show(outputs)?;
+            state.end_copied(received);
+            Ok(shown)
+        })
     }
 
     /// Makes Python's results of a batch. If that raises, no caller sees the results of the call;
