@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import gymnasium as gym
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 RaisedType = TypeVar("RaisedType", bound=BaseException)
 
@@ -230,6 +230,16 @@ def add_note(error: RaisedType, note: str) -> RaisedType:
         notes = getattr(error, "__notes__", None)
         object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])
     return error
+
+
+@contextlib.contextmanager
+def noted(note: str) -> Iterator[None]:
+    """Adds a note to an exception that leaves the block."""
+    try:
+        yield
+    except Exception as error:
+        add_note(error, note)
+        raise
 
 
 #: The beginning of the note with the row whose environment raised an exception.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._internal.logging import log_waiting
 from cartwheel._internal.reset_arguments import by_row
-from cartwheel.errors import WorkerTimeoutError, add_note
+from cartwheel.errors import WorkerTimeoutError, noted
 from cartwheel.native.keywords import reset_as_json
 from cartwheel.workers.faults import Fault, add_info, raise_first
 from cartwheel.workers.serving.row_state import WHY_NOT_SAVED
@@ -70,11 +70,8 @@ class NativeCallbacks:
         texts: dict[int, str | None] = {}  # rows may share a dictionary
         for at, own in enumerate(options):
             if id(own) not in texts:
-                try:
+                with noted(f"in `options[{at}]`"):
                     texts[id(own)] = self._text(own)
-                except Exception as error:
-                    add_note(error, f"in `options[{at}]`")
-                    raise
         return [texts[id(own)] for own in options]
 
     def _text(self, options: Mapping[str, Any] | None) -> str | None:

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.rewards import reward_shape_of
 from cartwheel._internal.versions import autoreset_mode_of
-from cartwheel.errors import add_note
+from cartwheel.errors import noted
 from cartwheel.testing.traces import (
     Event,
     final_at,
@@ -89,7 +89,7 @@ class Player:
             The infos.
         """
         options = None if mask is None else {"reset_mask": mask.copy()}
-        with _Noted(f"in `reset(seed={seed}{', of some rows' if options else ''})`"):
+        with noted(f"in `reset(seed={seed}{', of some rows' if options else ''})`"):
             self.observations, infos = self.envs.reset(seed=seed, options=options)
         rows = np.ones(self.envs.num_envs, np.bool_) if mask is None else mask
         self.over &= ~rows
@@ -110,7 +110,7 @@ class Player:
     def step(self) -> Batch:
         """Steps every row, and resets rows that are over in the mode ``DISABLED``."""
         actions = self.actions.batch(self.seeds, self.step_counts)
-        with _Noted(f"in step {self.calls}, all rows"):
+        with noted(f"in step {self.calls}, all rows"):
             result: Batch = self.envs.step(actions)
         self._inspect(result)
         self._record(np.arange(self.envs.num_envs), result, self.over)
@@ -124,7 +124,7 @@ class Player:
 
     def render(self) -> Any:
         """Draws every row, and returns the frames."""
-        with _Noted(f"in `render()`, after {self.calls} calls"):
+        with noted(f"in `render()`, after {self.calls} calls"):
             return self.envs.render()
 
     def run(self, steps: int) -> Player:
@@ -143,7 +143,7 @@ class Player:
         resetting = np.ones(envs.num_envs, np.bool_)
         envs.send_reset(seed=int(self.seeds[0]))
         while envs.in_flight:
-            with _Noted(f"in call {self.calls} of `recv`"):
+            with noted(f"in call {self.calls} of `recv`"):
                 result = envs.recv()
             self._inspect(result)
             rows = result[4]["env_index"]
@@ -196,18 +196,3 @@ class Player:
             bool(truncations[place]),
             info_of(infos, place),
         )
-
-
-class _Noted:
-    """Adds a note to an exception that leaves the block."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Adds the note."""
-        if isinstance(error, Exception):
-            add_note(error, self.text)

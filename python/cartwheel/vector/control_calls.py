@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._internal.arguments import as_drawn_rows, as_values
 from cartwheel._internal.suggestions import shown
-from cartwheel.errors import add_note
+from cartwheel.errors import noted
 from cartwheel.vector.pool_owner import ActType, ObsType, PoolOwner
 from cartwheel.workers.channels import MainFunction
 
@@ -176,12 +176,9 @@ class ControlCalls(PoolOwner[ObsType, ActType]):
         for row, part in zip(rows, parts, strict=True):
             by_row[row] = part
         contents = [(task, name, part) for part in self._callbacks.split(by_row)]
-        try:
+        what = "a value of" if task == "set_attr" else "an argument of"
+        with noted(f"{what} {name!r} cannot be sent to the worker processes"):
             messages: list[Any] = self._callbacks.pack(contents)
-        except Exception as error:
-            what = "a value of" if task == "set_attr" else "an argument of"
-            add_note(error, f"{what} {name!r} cannot be sent to the worker processes")
-            raise
         return messages
 
     def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:

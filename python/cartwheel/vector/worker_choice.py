@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import memory_left, usable_cpus
 from cartwheel._internal.logging import log_event
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, noted
 from cartwheel.workers.launch import affordable_workers
 from cartwheel.workers.serving.trial import MakesTrial, Measured
 
@@ -106,7 +106,7 @@ def choose_workers(
             limit, f"there may be at most {limit}, and there are {_processors(cores)}"
         )
     is_remote = executor == "process"
-    try:
+    with noted("raised for the environment that num_workers='auto' measures first"):
         envs = vector_env(
             [MakesTrial(env_fn, is_remote=is_remote)],
             executor=executor,
@@ -115,9 +115,6 @@ def choose_workers(
             timeout=deadline.left(),
             max_batches=2,
         )
-    except Exception as error:
-        add_note(error, "raised for the environment that num_workers='auto' measures first")
-        raise
     measured = _measure(envs, deadline.left())
     choice = _choose(measured, cores, num_envs, limit, is_remote=is_remote)
     log_event(

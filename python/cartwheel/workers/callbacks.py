@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import logging
 import operator
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cartwheel._internal.logging import log_event, log_waiting
 from cartwheel._internal.reset_arguments import by_row, copied
 from cartwheel._internal.spaces import batch_opaque, rows_of
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note, noted
 from cartwheel.workers.faults import Fault, add_info, raise_first
 from cartwheel.workers.replacement import restart
 from cartwheel.workers.serving.row_state import ResetCache, check_state, first_unsaved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 #: A worker, a message for it, and the keywords or states of the resets in the message, by row.
 RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
 
+#: The note for options that cannot be pickled, or are too large.
+_NOT_SENT = "`options` cannot be sent to the worker processes"
 #: The maximum number of consecutive deaths during one restart of a worker.
 _ATTEMPTS = 3
 
@@ -85,7 +86,7 @@ class WorkerCallbacks:
             _keywords(seed, own) if is_reset else None
             for is_reset, seed, own in zip(rows, seeds, by_row(options, len(seeds)), strict=True)
         ]
-        with _sending_options():
+        with noted(_NOT_SENT):
             return self.pack(self.split(resets))
 
     def pack_actions(self, actions: Any) -> list[Any]:
@@ -98,14 +99,14 @@ class WorkerCallbacks:
         """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
         pairs = zip(seeds, by_row(options, len(rows)), strict=True)
         resets = [_keywords(seed, own) for seed, own in pairs]
-        with _sending_options():
+        with noted(_NOT_SENT):
             return self._pack_rows("resets", rows, resets)
 
     def keep_next_resets(
         self, pool: Pool, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
-        with _sending_options():
+        with noted(_NOT_SENT):
             packed = [
                 self._channel_of(row).pack(_keywords(seed, own))
                 for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
@@ -449,16 +450,6 @@ class WorkerCallbacks:
             phase=phase,
         )
         group.restarts[worker] += 1
-
-
-@contextlib.contextmanager
-def _sending_options() -> Iterator[None]:
-    """Adds a note to the exception for options that cannot be pickled, or are too large."""
-    try:
-        yield
-    except Exception as error:
-        add_note(error, "`options` cannot be sent to the worker processes")
-        raise
 
 
 def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
