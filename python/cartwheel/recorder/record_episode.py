@@ -9,7 +9,6 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel._internal.literals import check_choice
@@ -369,7 +368,7 @@ class RecordEpisode(VectorWrapper):
             over = np.logical_or(batch.terminations, batch.truncations)
             if not np.count_nonzero(over):
                 over = None
-            elif self._source.autoreset_mode == AutoresetMode.SAME_STEP:
+            elif self._source.is_same_step:
                 begins = begins | (over & (kinds != SHOWN))
                 finals = self._finals(batch, rows, steps, over)
         if self._videos is not None:

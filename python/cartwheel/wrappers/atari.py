@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.rewards import check_rewards_are_numbers
@@ -81,7 +80,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         space = images.space
         self._set_observation_space(space)
         #: Whether rows whose episode ended show the next one already.
-        self.ends_in_steps = self._source.autoreset_mode == AutoresetMode.SAME_STEP
+        self.ends_in_steps = self._source.is_same_step
         #: The image that each environment last showed, for rows that show it again.
         self._shown = np.zeros((env.num_envs, *space.shape), space.dtype)
         #: The step that a pending call belongs to.

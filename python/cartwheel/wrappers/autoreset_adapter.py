@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode, as_rows
 from cartwheel._internal.reset_arguments import as_reset_rows, kept_options, shallow_copy
-from cartwheel._internal.rewards import reward_space_of
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers._shared.merging import chosen_actions, joined, merged_infos, take_infos
@@ -392,8 +392,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         due, going, whole = np.flatnonzero(waited), np.flatnonzero(~waited), len(numbers)
         parts = [(due, reset_infos)]
         observations = shown
-        space = reward_space_of(self)
-        rewards = np.zeros((whole, *(() if space is None else space.shape)))
+        rewards = np.zeros((whole, *reward_shape_of(self)))
         flags = np.zeros((2, whole), np.bool_)
         if step is not None:
             order = np.argsort(np.concatenate([going, due]), kind="stable")

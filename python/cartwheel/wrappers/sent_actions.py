@@ -131,15 +131,11 @@ class SentActions(KeepsState, VectorWrapper):
         else:
             self._carried_out(rows[done])
         begins = (kinds == RESET) | (kinds == FAILED)
-        if self._is_same_step and batch.rewards is not None:
+        if self._source.is_same_step and batch.rewards is not None:
             begins |= np.logical_or(batch.terminations, batch.truncations)
         if begins.any():
             self._carry_out_lost(rows[begins])
             self._begun(rows[begins], None if batch.seeds is None else batch.seeds[begins])
-
-    @property
-    def _is_same_step(self) -> bool:
-        return self._source._is_same_step
 
     def _carried_out(self, rows: Rows) -> None:
         self._keep(rows)

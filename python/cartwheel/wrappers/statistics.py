@@ -9,7 +9,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
@@ -48,10 +47,6 @@ class _ReportsEpisodes(KeepsState, VectorWrapper):
         check_stats_key(env, stats_key)
         super().__init__(env)
         self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
-
-    @property
-    def _is_same_step(self) -> bool:
-        return self.autoreset_mode == AutoresetMode.SAME_STEP
 
 
 class RecordMetrics(_ReportsEpisodes):
@@ -132,7 +127,7 @@ class RecordMetrics(_ReportsEpisodes):
         check_rewards_are_numbers(env, "RecordMetrics")
         super().__init__(env, buffer_length, stats_key)
         self._episodes = EpisodeMetrics(
-            self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
+            self.num_envs, self._source.is_same_step, self._buffer_length, self._MAX_WAITING
         )
         #: Whether success was reported before the present context of ``frozen``, and failure.
         self._shown_before = (False, False)
@@ -379,7 +374,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         #: The shape of a reward.
         self._shape = reward_shape_of(env)
         self._episodes: TimedEpisodes | _EpisodesOfObjectives
-        arguments = self.num_envs, self._is_same_step, size
+        arguments = self.num_envs, self._source.is_same_step, size
         if self._shape:
             self._episodes = _EpisodesOfObjectives(self._shape[0], *arguments)
         else:

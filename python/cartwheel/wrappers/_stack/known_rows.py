@@ -190,7 +190,7 @@ class KnownRows:
             new &= ~(begun & batch.absent)
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
-        begins = begun | (over & self._is_same_step)
+        begins = begun | (over & self.is_same_step)
         known = begins
         if batch.late is not None:  # what it showed of results that were lost before, is lost again
             self.unseen.take_back(rows, batch.late, seen_by)
@@ -219,7 +219,8 @@ class KnownRows:
             self._pool.drop_rows(rows.tolist(), were_reset, ended, self._level)
 
     @property
-    def _is_same_step(self) -> bool:
+    def is_same_step(self) -> bool:
+        """Whether a step that ends an episode shows the next one."""
         return self.autoreset_mode == AutoresetMode.SAME_STEP
 
     def _read_dropped(self, *, ignores: bool = False) -> NDArray[np.int64]:
@@ -232,7 +233,7 @@ class KnownRows:
         if not ignores and rows:
             self._kinds.send_reset(numbers[np.array(resets, np.bool_)])
             kinds = self._kinds.step(numbers, ended, np.zeros_like(ended), None)
-            begun = (kinds == RESET) | (ended & self._is_same_step)
+            begun = (kinds == RESET) | (ended & self.is_same_step)
             self._beginnings.use_next(numbers[begun])
             new = kinds != SHOWN
             seeded = begun & self._beginnings.seeded(numbers)
@@ -262,7 +263,7 @@ class KnownRows:
         self._kinds.lose(numbers, False)
         over = np.intersect1d(numbers, self.rows_over())
         mode = self.autoreset_mode
-        if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
+        if len(over) and not self.is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
         self.unseen.lose(numbers, False, 0)
         self.unseen.mark_uncertain(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)

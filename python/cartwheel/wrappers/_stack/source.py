@@ -322,7 +322,7 @@ class Source(KnownRows):
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]
-            if self._is_same_step and "final_info" in infos:
+            if self.is_same_step and "final_info" in infos:
                 batch.final_absent = infos["_final_obs"] & ~infos["final_info"]["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
@@ -346,7 +346,7 @@ class Source(KnownRows):
         begun = idle
         if self.autoreset_mode == AutoresetMode.DISABLED:
             begun = idle & in_env(acted)
-        elif not self._is_same_step:
+        elif not self.is_same_step:
             begun = idle & ~in_env(failed)
         self._kinds.reset(np.flatnonzero(begun), None)
         return np.where(begun, RESET, np.where(idle, SHOWN, kinds)).astype(np.uint8)
@@ -358,7 +358,7 @@ class Source(KnownRows):
         if restarted is not None:  # the worker that had received it died
             self._beginnings.forget_next(rows[restarted].tolist())
         begun = batch.kinds == RESET
-        if self._is_same_step:
+        if self.is_same_step:
             begun |= np.logical_or(batch.terminations, batch.truncations)
         self._beginnings.use_next(rows[begun])
         self._beginnings.attach_to(batch)
