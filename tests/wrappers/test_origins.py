@@ -10,7 +10,7 @@ from cartwheel.wrappers import ClipReward, RecordMetrics
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import RESET
 from tests.support.stateful import EndlessWalkEnv
-from tests.support.wrapping import FailingEnv, N, S
+from tests.support.wrapping import D, FailingEnv, N, S
 
 LENGTH = 3
 
@@ -77,11 +77,11 @@ def test_each_batch_tells_what_the_environments_were_given(mode, way, executor):
         [Remembering] * 3, executor=executor, autoreset_mode=mode, batch_size=batch_size
     )
     envs = Begun(envs)
-    expected = []
-    envs.send_reset(seed=7) if batch_size < 3 else envs.reset(seed=7)
+    expected, seeds = [], [8, 7, 0]
+    envs.send_reset(seed=seeds) if batch_size < 3 else envs.reset(seed=seeds)
     while len(envs.in_flight):
         envs.recv(30)
-    assert sorted(envs.begun) == [(row, 7 + row, None, False) for row in range(3)]
+    assert sorted(envs.begun) == [(row, seeds[row], None, False) for row in range(3)]
     del envs.begun[:]
     for number in range(12):
         if number % 2:  # some are replaced before they are used
@@ -133,6 +133,25 @@ def test_metrics_have_the_seeds_of_next_reset(mode, kind):
     envs.close()
     by_row = [ended["seed"][ended["env_index"] == row].tolist()[:3] for row in range(2)]
     assert by_row == [[7, -1, -1], [8, 70, -1]]
+
+
+class Picky(Remembering):
+    """Cannot begin at place 2."""
+
+    def reset(self, *, seed=None, options=None):
+        if options == {"place": 2}:
+            raise ValueError("chosen to fail")
+        return super().reset(seed=seed, options=options)
+
+
+def test_rows_next_to_one_whose_reset_failed_begin_with_what_they_were_given():
+    envs = Begun(cartwheel.VectorEnv([Picky] * 3, executor="inline", autoreset_mode=D))
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.reset(seed=[0, 6, 7], options=[{"place": 1}, {"place": 2}, {"place": 3}])
+    envs.reset(seed=8, options={"reset_mask": np.array([False, True, False])})
+    envs.close()
+    origins = [(0, {"place": 1}), (9, None), (7, {"place": 3})]
+    assert envs.begun == [(row, *origin, False) for row, origin in enumerate(origins)]
 
 
 @pytest.mark.parametrize("mode", [N, S])

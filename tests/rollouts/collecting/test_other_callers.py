@@ -125,6 +125,16 @@ def test_the_next_rollout_begins_anew_and_says_so_once(make, told, kind, mode, c
     assert len(told()) == 1
 
 
+def test_a_rollout_begins_anew_after_an_evaluation_that_could_not_reset_every_row(closes):
+    """Environments of Gymnasium count no calls: the evaluation tells of itself."""
+    envs = closes(SyncVectorEnv([lambda: gym.make("CartPole-v1")] * N))
+    collector = cartwheel.Collector(envs, lean, 3, seed=1)
+    collector.collect()
+    with pytest.raises(gym.error.Error, match="Seed must be"):
+        cartwheel.evaluate(envs, lean, seed=[1, 2, 3, -4])
+    assert_begins_anew(collector.collect())
+
+
 @pytest.mark.parametrize("called", OTHERS)
 def test_calls_that_step_and_reset_nothing_change_nothing(make, told, called):
     envs, alone = make(THREAD), make(THREAD)
