@@ -5,14 +5,16 @@ from collections import OrderedDict
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from cartwheel._internal import nested
 from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.wrappers import AutoresetAdapter, TransformReward
 from tests.support import repetitions
 from tests.support.comparison import assert_identical
-from tests.support.environments import RecordingEnv
+from tests.support.environments import RecordingEnv, SamplingEnv
 from tests.support.wrapping import (
     ENVIRONMENTS,
     Builds,
@@ -51,6 +53,7 @@ def quiet(name):
     return function if wrapper is None else (lambda: wrapper(function()))
 
 
+PARTS = Dict(move=Discrete(3), turn=Tuple([Discrete(9)]))
 NAMES = ["one step", "pendulum", "taxi", "blackjack", "nested", "images"]
 
 
@@ -67,7 +70,7 @@ def calls(envs, fails=()):
             actions %= 3
         if getattr(envs, "steps_rows", False) and number % 3 == 2:
             rows = random.permutation(envs.num_envs)[:2]
-            yield envs.step(actions[rows], rows)
+            yield envs.step(nested.at(actions, rows), rows)
         else:
             yield envs.step(actions)
         if number % 7 == 5:
@@ -119,6 +122,30 @@ def test_an_info_of_the_name_of_rows_is_kept_or_has_no_value(mode):
         else:  # a step in parts has the rows under this name
             kept = infos["_env_index"]
             assert infos["env_index"][kept].tolist() == expected["env_index"][kept].tolist()
+    adapted.close()
+    own.close()
+
+
+@pytest.mark.parametrize("mode", [S, N])
+def test_actions_and_observations_may_have_parts(mode):
+    """Also parts that are no arrays; observations tell which actions the environment got."""
+
+    class Echo(SamplingEnv):
+        def __init__(self):
+            got = Box(0, 9, (2,), np.int64)
+            super().__init__(Dict(word=Text(4), got=got), action_space=PARTS, length=4)
+
+        def step(self, action):
+            observation, *rest = super().step(action)
+            given = np.array([action["move"], action["turn"][0]])
+            return {**observation, "got": given}, *rest
+
+    def make():
+        return Quiet(Echo())
+
+    adapted, own = AutoresetAdapter(build("inline", make, D), mode), build("inline", make, mode)
+    for number, pair in enumerate(zip(calls(adapted), calls(own), strict=True)):
+        assert_identical(*pair, f"call {number}")
     adapted.close()
     own.close()
 

@@ -104,6 +104,9 @@ def test_moments_of_parts_are_by_key_and_can_be_restored():
     other = NormalizeObservation(build("inline", ShortEnv), keys=["walk", "pixels"])
     other.set_own_state(envs.get_own_state())
     assert_identical(other.get_own_state(), envs.get_own_state())
+    for bad in (envs.obs_rms["walk"], {"walk": envs.obs_rms["walk"]}):
+        with pytest.raises(ValueError, match=r"a dictionary with the keys \['pixels', 'walk'\]"):
+            other.obs_rms = bad
     with envs.frozen():
         envs.reset(seed=2)
     assert {rms.count for rms in envs.obs_rms.values()} == {6.0001}

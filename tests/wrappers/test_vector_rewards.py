@@ -128,7 +128,17 @@ def test_statistics_have_the_returns_of_each_objective(mode, sends):
     assert envs.episode_count == each[0].episode_count
     last = np.stack([np.array(one.return_queue) for one in each], axis=-1)[-5:]
     assert_identical(np.array(envs.return_queue), last)
-    for one in (envs, *each):
+    restored = wrappers.RecordEpisodeStatistics(made(mode), buffer_length=5)
+    restored.set_own_state(envs.get_own_state())
+    for one in (envs, restored):
+        assert_identical(list(one.return_queue), list(last))
+        assert_identical(one.episode_returns, returns)
+    with envs.frozen():
+        while not any(envs.step(actions)[2]):
+            pass
+    assert envs.episode_count == restored.episode_count
+    assert_identical(list(envs.return_queue), list(last))
+    for one in (envs, restored, *each):
         one.close()
 
 
