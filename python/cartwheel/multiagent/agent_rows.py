@@ -351,11 +351,12 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         taken = np.empty(self.num_envs, object)
         for row in rows.tolist():
             taken[row] = nested.apply(np.copy, nested.at(last, row))
-        early = np.flatnonzero(ended & ~over & ~_flat(columns.lives))  # others are there again
-        self._blank(observations, early)
-        self._move_infos(early, infos, final_infos)
+        early = ended & ~over
+        self._move_infos(np.flatnonzero(early), infos, final_infos)
+        gone = np.flatnonzero(early & ~_flat(columns.lives))  # others are there again
+        self._blank(observations, gone)
         final_infos["present"] = present & mask
-        infos["present"][early] = False
+        infos["present"][gone] = False
         infos["final_obs"], infos["_final_obs"] = taken, mask
         infos["final_info"], infos["_final_info"] = final_infos, mask.copy()
 
