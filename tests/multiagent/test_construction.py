@@ -353,6 +353,26 @@ def test_an_agent_that_ends_and_comes_again_within_a_step_has_its_end_and_shows_
         assert envs.step(actions_of(envs))[4]["acted"]["walker_0"][0]
 
 
+class Announced(Returning):
+    """Walker 0 says that it is back."""
+
+    def step(self, actions):
+        *results, infos = super().step(actions)
+        return *results, infos | ({"walker_0": {"back": True}} if self.t == 3 else {})
+
+
+def test_its_row_shows_its_beginning_and_final_infos_are_those_of_its_last_step():
+    with make([Announced], action_repeat=3, autoreset_mode="same_step") as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=[0])
+        observations, _, terminated, _, infos = rows.step(np.ones((3, 1)))
+        assert terminated.tolist() == infos["_final_obs"].tolist() == [True, True, False]
+        assert infos["present"].tolist() == [True, False, True]
+        assert observations.tolist() == [[0, 3, 9], [0, 0, 0], [2, 3, 1]]
+        assert infos["final_info"]["_back"].tolist() == [True, False, False]
+        assert not infos["_back"].any()
+
+
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 def test_seeds_and_options_reach_the_environments_of_their_rows(mode):
     with cartwheel.ParallelVectorEnv(
