@@ -40,9 +40,10 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     Row ``i * agents + j`` is agent ``j`` of environment ``i``. ``infos["present"]``,
     ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
     an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
-    is absent in its row. That observation is blank where ``infos["final_info"]["present"]`` is
-    false: the agent ended without one. Infos of agents that have these two names are left out in
-    ``SAME_STEP``. An agent that leaves without a flag is terminated.
+    is absent in its row, unless it is back in the same step. That observation is blank where
+    ``infos["final_info"]["present"]`` is false: the agent ended without one. Infos of agents that
+    have these two names are left out in ``SAME_STEP``. An agent that leaves without a flag is
+    terminated.
 
     Attributes:
         envs: The environments with several agents.
