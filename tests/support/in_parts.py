@@ -99,7 +99,8 @@ class Sender:
             rows = sorted(rows)
             options = {"reset_mask": np.isin(np.arange(self.envs.num_envs), rows)}
         self.envs.send_reset(seed=seeds, options=options)
-        self._took_off(rows, [("reset", {"seed": s, "options": {}}) for s in seeds])
+        passed_on = {} if by_mask else None
+        self._took_off(rows, [("reset", {"seed": s, "options": passed_on}) for s in seeds])
 
     def step(self, rows, actions):
         """Sends one action to each of ``rows``."""

@@ -23,13 +23,13 @@ AUTOMATIC = pytest.mark.parametrize("mode", [N, S], ids=lambda mode: mode.value)
 
 
 class Chosen(gym.Wrapper):
-    """Its next reset without options of its own uses the keywords ``chosen``, once."""
+    """Its next reset without seed and options uses the keywords ``chosen``, once."""
 
     chosen = None
 
     def reset(self, *, seed=None, options=None):
         chosen, self.chosen = self.chosen, None
-        if options is not None or chosen is None:
+        if seed is not None or options is not None or chosen is None:
             return self.env.reset(seed=seed, options=options)
         return self.env.reset(**chosen)
 

@@ -283,14 +283,16 @@ def as_reset_of_all(
 def without_rows(options: ResetOptions) -> ResetOptions:
     """Returns a copy of the options without those that select rows; a list has none.
 
-    A dictionary keeps its class, as in Gymnasium; another mapping becomes a dictionary.
+    A dictionary keeps its class, as in Gymnasium; another mapping becomes a dictionary. One that
+    had nothing but row numbers is ``None``, as in a reset of all rows; one that had nothing but a
+    mask is empty, as in Gymnasium.
     """
     if not isinstance(options, Mapping):
         return options
     kept = shallow_copy(options)
     for name in row_options_in(kept):
         del kept[name]
-    return kept
+    return None if type(kept) is dict and not kept and names_rows(options) else kept
 
 
 def shallow_copy(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,9 +63,11 @@ class Resets(PoolOwner[ObsType, ActType]):
                 ManiSkill's name ``"env_idx"``), an array of row numbers: only these rows are reset,
                 and only they are returned, in this order; with ``full_batch`` all rows are
                 returned, as with a ``"reset_mask"``, and a list of seeds may have an entry for each
-                reset row, in this order, or for each of all rows. Entries that resemble these names
-                (``"env_ids"``) are refused if their value could select rows; others go to the
-                environments. Native environments refuse options that no native environment has.
+                reset row, in this order, or for each of all rows. Without further entries the
+                environments get ``None``; with a mask alone ``{}``, as in Gymnasium. Entries that
+                resemble these names (``"env_ids"``) are refused if their value could select rows;
+                others go to the environments. Native environments refuse options that no native
+                environment has.
 
         Returns:
             Observations and infos. A reset row is no longer frozen, and its autoreset is no longer
