@@ -16,8 +16,8 @@ from cartwheel._internal import nested
 from cartwheel._internal.nested import as_array
 from cartwheel.wrappers._shared.affine import Affine
 from cartwheel.wrappers._shared.fit import Fit, single_space
+from cartwheel.wrappers._shared.flattening import flatten_batch, is_regular, without_empty
 from cartwheel.wrappers.base import VectorWrapper, rows_of_batch
-from cartwheel.wrappers.observations import flatten_batch, is_regular, without_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ from cartwheel._internal import nested
 from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._shared.affine import Affine
 from cartwheel.wrappers._shared.fit import Fit, single_space
+from cartwheel.wrappers._shared.flattening import filled, flatten_batch, is_regular, without_empty
 from cartwheel.wrappers._shared.keys import Parts
 from cartwheel.wrappers._shared.observation_wrapper import ObservationWrapper
 from cartwheel.wrappers.base import rows_of_batch
@@ -297,61 +298,8 @@ class FlattenObservation(ObservationWrapper):
         space, flat = self._space_before, self.single_observation_space
         size = nested.count(space, observations)
         rows = nested.rows(space, observations, size)
-        values = [flatten(self._filled, _filled(space, row)) for row in rows]
+        values = [flatten(self._filled, filled(space, row)) for row in rows]
         return nested.stack(flat, values)
-
-
-def without_empty(space: Space[Any]) -> Space[Any]:
-    """The space without empty dictionaries and tuples, which Gymnasium cannot flatten.
-
-    Raises:
-        TypeError: It has no other part.
-    """
-    if not nested.has_leaf(space):
-        raise TypeError(f"there is nothing to flatten in {space}")
-    if not isinstance(space, Dict | Tuple):
-        return space
-    parts = {key: without_empty(part) for key, part in nested.parts(space) if nested.has_leaf(part)}
-    # Pairs keep the order of the parts.
-    return Dict([*parts.items()]) if isinstance(space, Dict) else Tuple([*parts.values()])
-
-
-def _filled(space: Space[Any], value: Any) -> Any:
-    """A value of the space, as one of the space without empty parts."""
-    if not isinstance(space, Dict | Tuple):
-        return value
-    parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
-    if isinstance(space, Dict):
-        return {key: _filled(part, value[key]) for key, part in parts}
-    return tuple(_filled(part, value[key]) for key, part in parts)
-
-
-def is_regular(space: Space[Any]) -> bool:
-    """Whether all parts are arrays of fixed shape."""
-    return all(isinstance(leaf, nested.ARRAY_SPACES) for leaf in nested.leaves(space))
-
-
-def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
-    """Flattens a batch of values of a space without irregular parts, ``[K, D]``."""
-    if isinstance(space, Dict | Tuple):
-        parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
-        columns = [flatten_batch(part, batch[key]) for key, part in parts]
-        return np.concatenate(columns, axis=1)
-    rows = len(batch)
-    if isinstance(space, Discrete):
-        return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
-    if isinstance(space, MultiDiscrete):
-        return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
-    return np.asarray(batch, space.dtype).reshape(rows, -1)
-
-
-def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """One-hot vectors of several indices, one after the other."""
-    sizes = sizes.astype(np.int64)  # with unsigned ones, sums would be floating-point numbers
-    ends = np.cumsum(sizes)
-    hot = np.zeros((len(indices), int(ends[-1])), dtype)
-    np.put_along_axis(hot, indices.astype(np.int64) + (ends - sizes), 1, axis=1)
-    return hot
 
 
 class RescaleObservation(ObservationWrapper):

@@ -11,11 +11,11 @@ from gymnasium.vector.utils import create_empty_array
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_fraction, as_integer
 from cartwheel._internal.nested import as_array
+from cartwheel.wrappers._shared.flattening import is_regular
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, RESET, TRANSITION
 from cartwheel.wrappers.frame_stack import zero_of
-from cartwheel.wrappers.observations import is_regular
 from cartwheel.wrappers.rewards import is_transition
 
 if TYPE_CHECKING:
