@@ -160,6 +160,15 @@ def test_no_file_imports_itself_through_others(package):
     assert not circles, "\n".join(circles)
 
 
+def test_environments_of_a_worker_know_nothing_of_workers():
+    _, imports = python_imports(ROOT / "python/cartwheel")
+    own = [found for found in imports if found.source.startswith("workers.envs.")]
+    inside = [found for found in own if found.target.startswith("workers.envs.")]
+    outside = [str(found) for found in own if top_level(found.target) == "workers"]
+    assert inside
+    assert outside == [str(found) for found in inside]
+
+
 def imported_when_run(file):
     """The modules that a file imports, in their order, without those for type checkers."""
     for node, for_types in import_nodes(file):
