@@ -14,6 +14,7 @@ from tests.support.environments import SamplingEnv
 from tests.support.wrapping import (
     SCRIPT,
     Builds,
+    D,
     S,
     alone,
     assert_traces,
@@ -260,6 +261,36 @@ def test_wrong_arguments_are_refused(environment, wrap, error, text):
     envs = build("native", environment)
     with pytest.raises(error, match=text):
         wrap(envs)
+    envs.close()
+
+
+class Pushed(gym.Env):
+    """Keeps its actions; one above 50 raises."""
+
+    observation_space = action_space = Box(-99, 99, (1,), np.float64)
+
+    def reset(self, **_keywords):
+        self.got = []
+        return np.zeros(1), {}
+
+    def step(self, action):
+        if action[0] > 50:
+            raise ValueError("chosen to fail")
+        self.got.append(float(action[0]))
+        return action, 0.0, False, False, {}
+
+
+def test_actions_of_a_step_that_is_refused_count_for_no_row():
+    """They follow a step whose result was lost, and which counts."""
+    envs = SmoothAction(build("inline", Pushed, D, num_envs=2), 0.5)
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.step(np.array([[4.0], [99.0]]))
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(np.array([[8.0], [1.0]]))
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    envs.step(np.array([[36.0], [1.0]]))
+    assert envs.unwrapped.get_attr("got") == ([4.0, 20.0], [1.0])
     envs.close()
 
 

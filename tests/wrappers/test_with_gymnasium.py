@@ -12,6 +12,7 @@ from tests.support.wrapping import (
     MODES,
     Builds,
     D,
+    FailingEnv,
     N,
     S,
     Script,
@@ -146,3 +147,28 @@ def test_all_wrappers_see_an_end_of_which_infos_have_the_final_observations_alon
         assert_identical(infos, {key: all_infos[key] for key in infos})
         ends += len(infos) > 0
     assert ends
+
+
+class Fussy(FailingEnv):
+    """The seed 4 raises, too."""
+
+    def reset(self, *, seed=None, options=None):
+        if seed == 4:
+            raise ValueError("chosen to fail")
+        return super().reset(seed=seed, options=options)
+
+
+def test_results_that_gymnasium_loses_with_an_exception_count_when_rows_show_where_they_are():
+    for kind in ("sync", "inline"):
+        envs = ours.NormalizeObservation(build(kind, Fussy, D))
+        envs.reset(seed=1)
+        with pytest.raises(ValueError, match="chosen to fail"):
+            envs.step(np.array([0, 3, 0]))
+        assert envs.obs_rms.count == pytest.approx(3, abs=1e-3)
+        envs.reset(seed=5, options={"reset_mask": np.array([False, True, False])})
+        assert envs.obs_rms.count == pytest.approx(6, abs=1e-3)
+        with pytest.raises(ValueError, match="chosen to fail"):
+            envs.reset(seed=[5, 4, 5], options={"reset_mask": np.array([True, True, False])})
+        envs.reset(seed=6, options={"reset_mask": np.array([False, True, False])})
+        assert envs.obs_rms.count == pytest.approx(8, abs=1e-3)
+        envs.close()
