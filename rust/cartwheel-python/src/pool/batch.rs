@@ -83,6 +83,9 @@ pub(crate) struct Batches {
     form: FinalsForm,
     /// The largest number of batches that are kept as views.
     max_views: usize,
+    /// Whether other processes write batches: a flag may be any byte then, and Python's truth values may not.
+    /// All others come from [`Autoreset::settle`](cartwheel_engine::autoreset::Autoreset::settle).
+    is_shared: bool,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
@@ -93,11 +96,12 @@ impl Batches {
         rewards: RewardForm,
         form: FinalsForm,
         max_views: usize,
+        is_shared: bool,
     ) -> Self {
         let warned = AtomicBool::new(false);
         let texts = (0..2 * observations.texts.len()).map(|_| Texts::default()).collect();
         let row_bytes = observations.leaves.iter().map(Leaf::row_bytes).sum();
-        Self { observations, row_bytes, texts, rewards, form, max_views, warned }
+        Self { observations, row_bytes, texts, rewards, form, max_views, is_shared, warned }
     }
 
     /// Whether every step has final observations of all rows, in arrays.
@@ -122,9 +126,7 @@ impl Batches {
         let rows = infos.rows;
         let block = self.block(py, blocks, rows)?;
         let outcomes = self.outcomes(py, block, lease, rows)?;
-        let ended = self
-            .form
-            .ended(lease, |offset| outcome(py, block, lease, rows, offset, DType::Bool))?;
+        let ended = self.form.ended(lease, |offset| self.flags(py, block, lease, rows, offset))?;
         let frames =
             if infos.opaque.is_empty() { None } else { terminal_frames(callbacks, infos)? };
         let (observations, finals) = self.observations(callbacks, filled, infos, block)?;
@@ -132,7 +134,8 @@ impl Batches {
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
 
-    /// Rewards, terminations and truncations of the first `rows` places of a filled slab.
+    /// Rewards, terminations and truncations of the first `rows` places of a filled slab. They are copies:
+    /// they are small, and a kept reward must not keep large observations in memory.
     #[expect(clippy::inline_always, reason = "see `outputs`")]
     #[inline(always)]
     pub(super) fn outcomes<'py>(
@@ -146,14 +149,36 @@ impl Batches {
         Ok([
             match self.rewards {
                 RewardForm::Numbers => {
-                    outcome(py, block, lease, rows, layout.rewards_offset(), DType::F64)?
+                    let offset = layout.rewards_offset() + lease.first() * size_of::<f64>();
+                    block.copied(py, DType::F64, rows, &[], |buffer| {
+                        lease.read_new(offset, buffer)
+                    })?
                 }
                 RewardForm::Narrow => narrow_rewards(py, block, lease, rows)?,
                 RewardForm::Vectors(width) => vector_rewards(py, block, lease, rows, width)?,
             },
-            outcome(py, block, lease, rows, layout.terminations_offset(), DType::Bool)?,
-            outcome(py, block, lease, rows, layout.truncations_offset(), DType::Bool)?,
+            self.flags(py, block, lease, rows, layout.terminations_offset())?,
+            self.flags(py, block, lease, rows, layout.truncations_offset())?,
         ])
+    }
+
+    fn flags<'py>(
+        &self,
+        py: Python<'py>,
+        block: &Block,
+        lease: &Lease,
+        rows: usize,
+        offset: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        block.copied(py, DType::Bool, rows, &[], |buffer| {
+            let flags = lease.read_new(offset + lease.first(), buffer);
+            if self.is_shared {
+                for flag in &mut *flags {
+                    *flag = u8::from(*flag != 0);
+                }
+            }
+            flags
+        })
     }
 
     /// Memory for rewards and flags of `rows` rows, and for observations up to [`COPIED_BYTES`].
@@ -386,28 +411,6 @@ fn numbers<'py, const N: usize>(
     block.filled(py, dtype, numbers.len(), &[], |buffer| {
         let (places, _) = buffer.as_chunks_mut();
         places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
-    })
-}
-
-/// A copy of rewards or flags: they are small, and a kept reward must not keep large observations in
-/// memory.
-fn outcome<'py>(
-    py: Python<'py>,
-    block: &Block,
-    lease: &Lease,
-    rows: usize,
-    offset: usize,
-    dtype: DType,
-) -> PyResult<Bound<'py, PyAny>> {
-    block.copied(py, dtype, rows, &[], |buffer| {
-        let elements = lease.read_new(offset + lease.first() * dtype.size(), buffer);
-        if dtype == DType::Bool {
-            // A flag that another process wrote may be any byte; Python's truth values may not.
-            for flag in &mut *elements {
-                *flag = u8::from(*flag != 0);
-            }
-        }
-        elements
     })
 }
 
