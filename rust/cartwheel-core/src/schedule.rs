@@ -25,6 +25,24 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// Runs of neighboring rows among rows that are named in sequence.
+///
+/// ```
+/// let runs = cartwheel_core::schedule::runs(&[4, 5, 6, 0, 1, 9]);
+/// assert_eq!(runs.collect::<Vec<_>>(), vec![4..7, 0..2, 9..10]);
+/// ```
+pub fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
+    // Mostly there is one run. A loop without an exit finds out, which is compiled for vectors.
+    let first = rows.first().copied().unwrap_or_default();
+    let from = |(at, row): (usize, &usize)| row.wrapping_sub(at);
+    let others = rows.iter().enumerate().fold(0, |any, row| any | (from(row) ^ first));
+    let end = first.checked_add(rows.len()).filter(|_| others == 0);
+    let several = if end.is_some() { &[] } else { rows };
+    let several = several.chunk_by(|before, row| before.checked_add(1) == Some(*row));
+    let one = end.map(|end| first..end).filter(|run| !run.is_empty());
+    one.into_iter().chain(several.map(|run| run[0]..run[run.len() - 1].saturating_add(1)))
+}
+
 /// The result of [`read_most_cpus`]; 0 before it was called.
 static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 
@@ -161,6 +179,22 @@ mod tests {
             let threads = [1, 2, 3, 7, 16].into_iter();
             threads.flat_map(move |threads| [1, 7, 32, 64].map(|block| (rows, threads, block)))
         })
+    }
+
+    #[test]
+    fn runs_are_the_rows_that_follow_each_other() {
+        let last = usize::MAX; // no row, but a caller may name it
+        let cases: [(&[usize], &str); 6] = [
+            (&[], "[]"),
+            (&[7], "[7..8]"),
+            (&[3, 4, 4, 5], "[3..5, 4..6]"),
+            (&[2, 1, 0], "[2..3, 1..2, 0..1]"),
+            (&[0, 1, 2, 3, 4, 5, 6, 7, 8], "[0..9]"),
+            (&[last, 0, 1], &format!("[{last}..{last}, 0..2]")),
+        ];
+        for (rows, expected) in cases {
+            assert_eq!(format!("{:?}", runs(rows).collect::<Vec<_>>()), expected, "{rows:?}");
+        }
     }
 
     #[test]

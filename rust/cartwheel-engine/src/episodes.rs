@@ -3,6 +3,10 @@
 //! Workers know that too, but they are ahead of what has been received. [`Episodes`] gets the rows that
 //! are reset and every batch that a [`Pool`](crate::pool::Pool) returns; the pool does not need it.
 
+use std::ops::Range;
+
+use cartwheel_core::schedule::runs;
+
 use crate::autoreset::AutoresetMode;
 use crate::error::Error;
 use crate::memory::Lease;
@@ -106,22 +110,7 @@ impl Episodes {
     /// A batch of all rows was stepped.
     pub fn stepped(&mut self, lease: &Lease) {
         self.load(lease, self.elapsed.len());
-        let rows = self.elapsed.iter_mut().zip(&mut self.ended).zip(&self.over);
-        // Without branches: this is a part of every step of thousands of rows.
-        match self.mode {
-            AutoresetMode::NextStep => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed = after(AutoresetMode::NextStep, *elapsed, 1 - *ended);
-                *ended = *over;
-            }),
-            AutoresetMode::SameStep => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed = after(AutoresetMode::SameStep, *elapsed, 1 - *ended);
-                *ended = *over;
-            }),
-            AutoresetMode::Disabled => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed = after(AutoresetMode::Disabled, *elapsed, 1 - *ended);
-                *ended = *over;
-            }),
-        }
+        self.count(0..self.elapsed.len(), 0);
     }
 
     /// Rows that were sent were received, in this order, in the places of a lease.
@@ -131,29 +120,37 @@ impl Episodes {
     /// When one of the rows does not exist.
     pub fn received(&mut self, lease: &Lease, rows: &[usize]) {
         self.load(lease, rows.len());
-        // A loop for each mode, as in `stepped`.
-        match self.mode {
-            AutoresetMode::NextStep => {
-                self.receive(rows, |steps, goes_on| after(AutoresetMode::NextStep, steps, goes_on));
-            }
-            AutoresetMode::SameStep => {
-                self.receive(rows, |steps, goes_on| after(AutoresetMode::SameStep, steps, goes_on));
-            }
-            AutoresetMode::Disabled => {
-                self.receive(rows, |steps, goes_on| after(AutoresetMode::Disabled, steps, goes_on));
+        let mut place = 0;
+        for run in runs(rows) {
+            self.count(run.clone(), place);
+            place += run.len();
+            let resetting = &mut self.resetting[run.clone()];
+            if resetting.iter().fold(false, |any, resetting| any | resetting) {
+                for (elapsed, resetting) in self.elapsed[run].iter_mut().zip(resetting) {
+                    *elapsed *= i32::from(!std::mem::take(resetting));
+                }
             }
         }
     }
 
-    /// Counts the steps of rows by `after`.
-    fn receive(&mut self, rows: &[usize], after: impl Fn(i32, u8) -> i32) {
-        let Self { elapsed, ended, resetting, over, .. } = self;
-        let all = elapsed.len();
-        let (ended, resetting) = (&mut ended[..all], &mut resetting[..all]); // one check for each row
-        for (&row, &over) in rows.iter().zip(&*over) {
-            let is_step = i32::from(!std::mem::take(&mut resetting[row]));
-            elapsed[row] = is_step * after(elapsed[row], 1 - ended[row]);
-            ended[row] = over;
+    /// Counts a step of neighboring rows, whose results are in the places from `place` on.
+    fn count(&mut self, rows: Range<usize>, place: usize) {
+        let over = &self.over[place..place + rows.len()];
+        let steps = self.elapsed[rows.clone()].iter_mut().zip(&mut self.ended[rows]).zip(over);
+        // A loop for each mode, without branches: this is a part of every step of thousands of rows.
+        match self.mode {
+            AutoresetMode::NextStep => steps.for_each(|((elapsed, ended), over)| {
+                *elapsed = after(AutoresetMode::NextStep, *elapsed, *ended);
+                *ended = *over;
+            }),
+            AutoresetMode::SameStep => steps.for_each(|((elapsed, ended), over)| {
+                *elapsed = after(AutoresetMode::SameStep, *elapsed, *ended);
+                *ended = *over;
+            }),
+            AutoresetMode::Disabled => steps.for_each(|((elapsed, ended), over)| {
+                *elapsed = after(AutoresetMode::Disabled, *elapsed, *ended);
+                *ended = *over;
+            }),
         }
     }
 
@@ -212,14 +209,14 @@ impl Episodes {
     }
 }
 
-/// The count after another step, where `goes_on` is 0 if the step before was the last of its episode. The
+/// The count after another step, where `ended` is 1 if the step before was the last of its episode. The
 /// largest count stays: 0 would mean a reset.
 #[inline]
-fn after(mode: AutoresetMode, elapsed: i32, goes_on: u8) -> i32 {
-    let goes_on = i32::from(goes_on);
+fn after(mode: AutoresetMode, elapsed: i32, ended: u8) -> i32 {
+    let goes_on = i32::from(ended ^ 1);
     match mode {
-        AutoresetMode::NextStep => elapsed.saturating_add(1) * goes_on,
-        AutoresetMode::SameStep => (elapsed * goes_on).saturating_add(1),
+        AutoresetMode::NextStep => elapsed.saturating_add(1) & -goes_on,
+        AutoresetMode::SameStep => (elapsed & -goes_on).saturating_add(1),
         AutoresetMode::Disabled => elapsed.saturating_add(goes_on), // a frozen row stays
     }
 }
@@ -233,9 +230,9 @@ mod tests {
         use AutoresetMode::{Disabled, NextStep, SameStep};
 
         for (mode, first) in [(NextStep, 0), (SameStep, 1), (Disabled, i32::MAX)] {
-            assert_eq!(after(mode, i32::MAX - 1, 1), i32::MAX);
-            assert_eq!(after(mode, i32::MAX, 1), i32::MAX);
-            assert_eq!(after(mode, i32::MAX, 0), first, "{mode:?}");
+            assert_eq!(after(mode, i32::MAX - 1, 0), i32::MAX);
+            assert_eq!(after(mode, i32::MAX, 0), i32::MAX);
+            assert_eq!(after(mode, i32::MAX, 1), first, "{mode:?}");
         }
     }
 }

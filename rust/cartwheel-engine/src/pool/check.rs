@@ -19,7 +19,7 @@ impl Pool {
             return Err(Error::InFlight { rows: self.sent.rows() });
         }
         match call {
-            Call::Step => self.check_rows(0..self.phases.len()),
+            Call::Step => self.check_rows(highest(&self.phases), 0..self.phases.len()),
             Call::Settle if !self.half_done => Err(Error::NotPending { expected: Call::Settle }),
             Call::Settle | Call::Reset | Call::Call => Ok(()),
         }
@@ -34,16 +34,15 @@ impl Pool {
         }
     }
 
-    /// Checks whether these rows can be stepped.
+    /// Checks whether these rows can be stepped, whose phases are at most `highest`.
     pub(super) fn check_rows(
         &self,
+        highest: u8,
         rows: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), Error> {
         let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
-        // Every step calls this several times, so all rows are checked without a branch. Only a
-        // batch that is refused is searched.
-        if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
-            return Ok(());
+        if highest < refused as u8 {
+            return Ok(()); // only a batch that is refused is searched
         }
         let those_in = |phase: PhaseTag| -> Vec<usize> {
             rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
@@ -59,4 +58,9 @@ impl Pool {
         let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
         if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
     }
+}
+
+/// The highest of these phases. Every step asks for that of all rows, several times: there is no branch.
+pub(super) fn highest(phases: &[u8]) -> u8 {
+    phases.iter().fold(0, |highest, phase| highest.max(*phase))
 }

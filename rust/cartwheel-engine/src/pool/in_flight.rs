@@ -1,8 +1,11 @@
 //! The rows in flight: what each of them was sent for, and the slabs of the open batches.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{BitAnd, BitOr, Range};
 
+use cartwheel_core::schedule::runs;
+
+use super::check::highest;
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
@@ -103,30 +106,72 @@ impl InFlight {
         (0..self.rows.len()).filter(|&row| self.rows[row].is_some()).collect()
     }
 
-    /// Checks that rows can be sent: they exist, are named once and are not in flight.
-    pub(super) fn check(&mut self, rows: &[usize]) -> Result<(), Error> {
+    /// Checks that rows can be sent: they exist, are named once and are not in flight. Returns the highest of
+    /// their phases; `phases` are those of all rows.
+    pub(super) fn check(&mut self, rows: &[usize], phases: &[u8]) -> Result<u8, Error> {
         self.requests += 1;
         let request = self.requests;
-        let mut wrong = None;
-        for &row in rows {
-            let Some(named) = self.named.get_mut(row) else {
-                let last = self.rows.len() - 1;
-                return Err(Error::BadRows(format!(
-                    "there is no row {row}, only rows 0 to {last}"
-                )));
+        let mut highest_phase = 0;
+        for run in runs(rows) {
+            let (Some(calls), Some(named)) =
+                (self.rows.get(run.clone()), self.named.get_mut(run.clone()))
+            else {
+                return Err(self.refusal(rows));
             };
-            if *named == request || self.rows[row].is_some() {
-                wrong = wrong.or(Some(row));
+            // Without an exit: such loops are compiled for vectors, here and in `arrived`.
+            let flies = calls.iter().map(Option::is_some).fold(false, BitOr::bitor);
+            let repeats = named.iter().map(|named| *named == request).fold(false, BitOr::bitor);
+            if flies || repeats {
+                return Err(self.refusal(rows));
             }
-            *named = request;
+            named.fill(request);
+            highest_phase = highest_phase.max(highest(&phases[run]));
         }
-        let Some(row) = wrong else { return Ok(()) };
+        Ok(highest_phase)
+    }
+
+    /// Why these rows cannot be sent.
+    #[cold]
+    fn refusal(&self, rows: &[usize]) -> Error {
+        let all = self.rows.len();
+        if let Some(row) = rows.iter().find(|&&row| row >= all) {
+            return Error::BadRows(format!("there is no row {row}, only rows 0 to {}", all - 1));
+        }
         let flies = |row: &usize| self.rows[*row].is_some();
         let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
-        Err(if flying.is_empty() {
-            Error::BadRows(format!("row {row} is named twice"))
-        } else {
-            Error::InFlight { rows: flying }
-        })
+        if !flying.is_empty() {
+            return Error::InFlight { rows: flying };
+        }
+        let mut named = vec![false; all];
+        let twice = rows.iter().find(|&&row| std::mem::replace(&mut named[row], true));
+        let row =
+            twice.expect("rows that exist and are not in flight are refused if one is repeated");
+        Error::BadRows(format!("row {row} is named twice"))
+    }
+
+    /// Neighboring rows arrived, in the places from `place` on, and are not in flight any longer. The places
+    /// of those that were sent for a reset are added to `resets`. Returns the first place whose row does not
+    /// exist or was not in flight.
+    pub(super) fn arrived(
+        &mut self,
+        run: Range<usize>,
+        place: usize,
+        resets: &mut Vec<usize>,
+    ) -> Option<usize> {
+        if let Some(calls) = self.rows.get_mut(run.clone())
+            && calls.iter().map(|call| *call == Some(Call::Step)).fold(true, BitAnd::bitand)
+        {
+            calls.fill(None);
+            return None;
+        }
+        let mut wrong = None;
+        for (place, row) in (place..).zip(run) {
+            match self.rows.get_mut(row).and_then(Option::take) {
+                Some(Call::Step) => {}
+                Some(_) => resets.push(place),
+                None => wrong = wrong.or(Some(place)),
+            }
+        }
+        wrong
     }
 }

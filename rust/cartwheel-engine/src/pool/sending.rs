@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use cartwheel_core::Error as EnvError;
+use cartwheel_core::schedule::runs;
 
 use super::Pool;
 use crate::call::Call;
@@ -119,9 +120,4 @@ fn of_run(error: Error, first: usize) -> Error {
         }
         other => other,
     }
-}
-
-/// Runs of neighboring rows among rows that are named in sequence.
-pub(super) fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
-    rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
 }

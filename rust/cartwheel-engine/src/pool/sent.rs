@@ -13,9 +13,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
+use cartwheel_core::schedule::runs;
+
 use super::in_flight::RecvOrder;
 use super::received::Found;
-use super::sending::{Sending, runs};
+use super::sending::Sending;
 use super::waiting::Awaited;
 use super::{Pool, Received, ReceivedRows, Waker, Workers};
 use crate::call::Call;
@@ -81,13 +83,13 @@ impl Pool {
             }
         };
         self.check_not_pending()?;
-        self.sent.check(&rows)?;
+        let highest_phase = self.sent.check(&rows, &self.phases)?;
         self.check_sent(call)?;
         if self.policy.has_external_rewards && call == Call::Step {
             return Err(Error::SteppedTogether);
         }
         if call == Call::Step {
-            self.check_rows(rows.iter().copied())?;
+            self.check_rows(highest_phase, rows.iter().copied())?;
         }
         Ok(Sending { pool: self, call, rows: Some(rows), stored: 0, in_order: false })
     }
@@ -368,19 +370,17 @@ impl Pool {
         let Self { sent, phases, .. } = self;
         sent.row_ids.load(&lease, count);
         let rows: Vec<usize> = sent.row_ids.rows().collect();
-        let (mut wrong, mut resets) = (None, Vec::new());
-        for (place, (&row, &phase)) in rows.iter().zip(sent.row_ids.phases()).enumerate() {
-            if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
-                if call != Call::Step {
-                    resets.push(place);
-                }
-                phases[row] = phase;
-            } else {
-                wrong = wrong.or(Some((place, row)));
+        let (mut place, mut wrong, mut resets) = (0, None, Vec::new());
+        for run in runs(&rows) {
+            wrong = wrong.or(sent.arrived(run.clone(), place, &mut resets));
+            let end = place + run.len();
+            if wrong.is_none() {
+                phases[run].copy_from_slice(&sent.row_ids.phases()[place..end]);
             }
+            place = end;
         }
-        if let Some((place, row)) = wrong {
-            return Err(self.break_for_row(row, place, lease));
+        if let Some(place) = wrong {
+            return Err(self.break_for_row(rows[place], place, lease));
         }
         sent.count -= count;
         sent.steps -= count - resets.len();

@@ -186,8 +186,13 @@ impl State {
             let outputs =
                 batches.outputs(callbacks.bind(py), &mut received.lease, infos, blocks)?;
             if call.is_none() {
-                let (rows, blocks) = (received.rows.iter(), &mut state.row_blocks);
-                name_rows(&outputs.infos, state.episodes.as_ref(), rows, blocks)?;
+                let (episodes, blocks) = (state.episodes.as_ref(), &mut state.row_blocks);
+                match received.rows.sent() {
+                    Some(rows) => {
+                        name_rows(&outputs.infos, episodes, rows.iter().copied(), blocks)?;
+                    }
+                    None => name_rows(&outputs.infos, episodes, 0..state.rows, blocks)?,
+                }
             }
             let shown = show(outputs)?;
             state.end_copied(received);

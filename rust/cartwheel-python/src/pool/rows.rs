@@ -23,7 +23,9 @@ pub(super) fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
             }
             Some(DType::I32) => {
                 let bytes = copied(array, size_of::<i32>());
-                to_numbers(bytes.as_chunks().0.iter().map(|number| i32::from_ne_bytes(*number)))
+                to_numbers(
+                    bytes.as_chunks().0.iter().map(|number| i32::from_ne_bytes(*number).into()),
+                )
             }
             _ => return to_rows_by_numpy(rows),
         };
@@ -54,26 +56,19 @@ fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     }
     let mut numbers = Vec::<i64>::new();
     copy_numbers(&as_contiguous(&array, DType::I64)?, &mut numbers);
-    to_numbers(numbers.into_iter())
+    to_numbers(numbers.iter().copied())
 }
 
-fn to_numbers<N>(rows: impl Iterator<Item = N>) -> PyResult<Vec<usize>>
-where
-    N: TryInto<usize> + Copy + std::fmt::Display,
-{
-    // A negative row is reported at the end, so that the loop only copies.
-    let mut negative = None;
-    let rows = rows.map(|row: N| {
-        row.try_into().unwrap_or_else(|_| {
-            negative = negative.or(Some(row));
-            usize::MAX
-        })
-    });
-    let rows = rows.collect();
-    match negative {
-        Some(row) => Err(PyValueError::new_err(format!(
+fn to_numbers(rows: impl Iterator<Item = i64> + Clone) -> PyResult<Vec<usize>> {
+    // Without an exit, and apart from the copy, the search is compiled for vectors.
+    if rows.clone().fold(0, |any, row| any | row) < 0
+        && let Some(row) = rows.clone().find(|row| *row < 0)
+    {
+        return Err(PyValueError::new_err(format!(
             "`env_index`: there is no row {row}, rows are counted from 0"
-        ))),
-        None => Ok(rows),
+        )));
     }
+    #[expect(clippy::cast_sign_loss, reason = "none is negative")]
+    #[expect(clippy::cast_possible_truncation, reason = "pointers have 64 bits")]
+    Ok(rows.map(|row| row as usize).collect())
 }
