@@ -1,5 +1,7 @@
 """An evaluation plays whole episodes, and leaves what wrappers know of the training as it is."""
 
+import signal
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -155,6 +157,30 @@ def test_an_evaluation_that_raises_leaves_them_too(build_with):
     after = known(wrappers)
     assert after[0]["count"] > before[0]["count"]
     assert after[1]["count"] == before[1]["count"]
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("wrapper", [NormalizeObservation, RecordMetrics])
+def test_ctrl_c_as_statistics_are_frozen_or_thawed_leaves_none_frozen(monkeypatch, wrapper, begins):
+    freeze = wrapper._set_frozen
+
+    def interrupted(self, *, is_frozen):
+        freeze(self, is_frozen=is_frozen)
+        if is_frozen == begins:
+            signal.raise_signal(signal.SIGINT)
+
+    envs = NormalizeObservation(RecordMetrics(cartwheel.NativeVectorEnv("CartPole-v1", 2)))
+    with monkeypatch.context() as patch:
+        patch.setattr(wrapper, "_set_frozen", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cartwheel.evaluate(envs, lean, seed=1, progress=False)
+    assert not envs.is_frozen
+    assert not envs.env.is_frozen
+    envs.reset(seed=1)
+    assert envs.obs_rms.count > 1
+    while not len(envs.env.finished()["return"]):
+        envs.step(np.zeros(2, np.int64))
+    envs.close()
 
 
 def test_wrappers_within_one_that_makes_calls_are_left_too(build_with):

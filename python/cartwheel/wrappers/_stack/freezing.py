@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
+from cartwheel._internal.process import uninterrupted
 from cartwheel.vector.pool_owner import nothing_in_flight
 from cartwheel.wrappers.batch import chain
 
@@ -71,15 +72,20 @@ def frozen(envs: Any) -> Iterator[None]:
 
     Wrappers of single environments, within workers, are not among them.
     """
-    with contextlib.ExitStack() as stack:
-        for inner in chain(envs):
-            if isinstance(inner, Freezes):
-                stack.enter_context(_held(inner))
-            elif isinstance(inner, NormalizeObservation | NormalizeReward):
-                stack.enter_context(_without_updates(inner))
-            elif isinstance(inner, RecordEpisodeStatistics):
-                stack.enter_context(_with_its_queues(inner))
+    stack = contextlib.ExitStack()
+    try:
+        with uninterrupted():  # half of the wrappers would stay frozen, or count on
+            for inner in chain(envs):
+                if isinstance(inner, Freezes):
+                    stack.enter_context(_held(inner))
+                elif isinstance(inner, NormalizeObservation | NormalizeReward):
+                    stack.enter_context(_without_updates(inner))
+                elif isinstance(inner, RecordEpisodeStatistics):
+                    stack.enter_context(_with_its_queues(inner))
         yield
+    finally:
+        with uninterrupted():
+            stack.close()
 
 
 @contextlib.contextmanager
