@@ -1,5 +1,7 @@
 """The buffer gives back what was put in, for any lengths of episodes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,31 @@ def test_episodes_of_any_length_come_back(monkeypatch, first, chunk_bytes):
                     oracle[row][name].append(values[place])
         tape.shrink()
     assert max(len(one["act"]) for one in oracle) > 4
+
+
+@pytest.mark.parametrize("fails_at", [0, 1])
+def test_a_step_for_which_there_is_no_memory_leaves_a_buffer_that_goes_on(monkeypatch, fails_at):
+    monkeypatch.setattr(buffer, "FIRST", 2)
+    tape, rows = buffer.EpisodeBuffer(1), np.array([0])
+    for name in ("obs", "act"):
+        tape.add_track((name,), (), np.int64)
+    tape.begin(rows, {("obs",): np.array([0]), ("act",): np.array([0])})
+    extend, calls = buffer.Track.extend, itertools.count()
+
+    def fails(self, *arguments):
+        if next(calls) == fails_at:
+            raise MemoryError
+        extend(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buffer.Track, "extend", fails)
+        tape.add(rows, {("obs",): np.array([1]), ("act",): np.array([1])})
+        with pytest.raises(MemoryError):
+            tape.add(rows, {("obs",): np.array([2]), ("act",): np.array([2])})
+    for step in range(2, 9):
+        tape.add(rows, {("obs",): np.array([step]), ("act",): np.array([step])})
+    episode = tape.cut(0)
+    assert episode["obs",].tolist() == episode["act",].tolist() == [*range(9)]
 
 
 def test_a_long_episode_does_not_leave_its_memory_behind(monkeypatch):

@@ -72,9 +72,10 @@ class EpisodeBuffer:
         self, name: Path, shape: tuple[int, ...], dtype: DTypeLike, *, fill: Any = 0, first: int = 0
     ) -> None:
         """Adds an array to all episodes; in the present ones, earlier entries are ``fill``."""
-        track = self._tracks[name] = Track(shape, dtype, fill, first)
+        track = Track(shape, dtype, fill, first)
         for start, end in itertools.pairwise(self._bounds):
             track.extend(len(self.lengths), end - start)
+        self._tracks[name] = track
 
     def track(self, name: Path) -> Track | None:
         """Returns a track, or ``None``."""
@@ -154,9 +155,10 @@ class EpisodeBuffer:
         tracks = self._tracks.values()
         size = sum(int(np.prod(one.shape)) * one.dtype.itemsize for one in tracks)
         entries = max(1, min(entries, CHUNK_BYTES // max(1, size * len(self.lengths))))
-        self._bounds.append(self._bounds[-1] + entries)
         for track in tracks:
+            del track.chunks[len(self._bounds) - 1 :]  # of a call that Ctrl-C has ended
             track.extend(len(self.lengths), entries)
+        self._bounds.append(self._bounds[-1] + entries)
 
 
 #: The place of an array in an episode: ``("obs",)``, or ``("obs", "camera", 0)`` in nested spaces.

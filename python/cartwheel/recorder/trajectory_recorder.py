@@ -278,7 +278,7 @@ class TrajectoryRecorder:
         track = self._buffer.track(path)
         dtype = values.dtype if self._keeps_infos else np.dtype(np.bool_)
         shape = values.shape[1:] if self._keeps_infos else ()
-        if track is None:
+        if track is None or path not in self._present:  # as Ctrl-C may have left it
             if not self._has_room(path):
                 return None
             fill: Any = np.nan if dtype.kind == "f" else 0 if self._keeps_infos else False
