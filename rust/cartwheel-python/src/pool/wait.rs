@@ -95,10 +95,11 @@ impl State {
 
     /// Counts the steps of a batch: of rows that were sent, or of the last half of a step of all rows.
     pub(super) fn note_episodes(&mut self, call: Option<Call>, received: &Received) {
+        let Some(episodes) = &mut self.episodes else { return };
         let last = if self.reward_function.is_some() { Call::Settle } else { Call::Step };
-        match (&mut self.episodes, received.rows.sent(), &received.lease) {
-            (Some(episodes), Some(rows), Some(lease)) => episodes.received(lease, rows),
-            (Some(episodes), None, Some(lease)) if call == Some(last) => episodes.stepped(lease),
+        match (received.rows.sent(), &received.lease) {
+            (Some(rows), Some(lease)) => episodes.received(lease, rows),
+            (None, Some(lease)) if call == Some(last) => episodes.stepped(lease),
             _ => {}
         }
     }
