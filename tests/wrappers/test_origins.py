@@ -154,6 +154,56 @@ def test_rows_next_to_one_whose_reset_failed_begin_with_what_they_were_given():
     assert envs.begun == [(row, *origin, False) for row, origin in enumerate(origins)]
 
 
+class Losing(VectorWrapper):
+    """Raises where it is told to."""
+
+    loses = False
+
+    def transform(self, batch):  # noqa: ARG002
+        if self.loses:
+            raise OSError("chosen to fail")
+
+
+class OneStep(Picky):
+    def step(self, action):
+        if action:
+            raise ValueError("chosen to fail")
+        return self.begun.copy(), 1.0, True, False, {}
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_a_reset_that_was_lost_was_given_is_told_of_no_later_episode(mode, steps):
+    envs = Begun(Losing(cartwheel.VectorEnv([OneStep] * 2, executor="inline", autoreset_mode=mode)))
+    envs.reset(seed=1)
+    del envs.begun[:]
+    envs.env.loses = True
+    with pytest.raises(OSError, match="chosen to fail"):
+        envs.reset(seed=5, options=[{"place": 1}, {"place": 4}])
+    for _ in range(steps):
+        with pytest.raises(OSError, match="chosen to fail"):
+            envs.step([0, 0])
+    envs.env.loses = False
+    envs.next_reset(seed=[50], env_index=[0])
+    while not envs.begun:
+        observations = envs.step([0, 0])[0]
+    assert observations.tolist() == [[50, -1], [-1, -1]]
+    assert envs.begun == [(0, 50, None, False), (1, -1, None, False)]
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+def test_environments_that_raise_leave_no_seed_to_a_later_episode(mode):
+    envs = Begun(cartwheel.VectorEnv([OneStep] * 3, executor="inline", autoreset_mode=mode))
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.reset(seed=5, options=[{"place": 1}, {"place": 2}, {"place": 3}])
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.step([0, 1], [0, 2])
+    assert envs.step([0], [0])[0].tolist() == [[-1, -1]]
+    assert envs.begun == [(0, -1, None, False)]
+    envs.close()
+
+
 @pytest.mark.parametrize("mode", [N, S])
 def test_a_replaced_environment_uses_what_was_kept_for_it(mode):
     envs = cartwheel.VectorEnv(

@@ -10,6 +10,7 @@ from cartwheel._cartwheel import Flag
 from cartwheel._internal.reset_arguments import by_row, copied, without_rows
 from cartwheel.vector.state_dict import as_entries, check_keys, from_entries
 from cartwheel.workers.channels import pickled
+from cartwheel.wrappers.batch import INCOMPLETE, TRANSITION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +83,11 @@ class Beginnings:
                 self._options.pop(row, None)
             self._options.update(options or {})
         self._count()
+
+    def forget_sent(self, rows: NDArray[np.int64], kinds: NDArray[np.uint8]) -> None:
+        """Rows were stepped, by their kinds: no batch will show a reset before that any more."""
+        if self._seeds is not None or self._options:
+            self.note(rows[(kinds == TRANSITION) | (kinds == INCOMPLETE)].tolist(), None, None)
 
     def seeded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Returns which of these rows have a seed for a reset that was not shown yet."""

@@ -234,6 +234,7 @@ class KnownRows:
             self._kinds.send_reset(numbers[np.array(resets, np.bool_)])
             kinds = self._kinds.step(numbers, ended, np.zeros_like(ended), None)
             begun = (kinds == RESET) | (ended & self.is_same_step)
+            self._beginnings.forget_sent(numbers, kinds)
             self._beginnings.use_next(numbers[begun])
             new = kinds != SHOWN
             seeded = begun & self._beginnings.seeded(numbers)

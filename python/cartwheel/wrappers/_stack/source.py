@@ -360,6 +360,7 @@ class Source(KnownRows):
         begun = batch.kinds == RESET
         if self.is_same_step:
             begun |= np.logical_or(batch.terminations, batch.truncations)
+        self._beginnings.forget_sent(rows, batch.kinds)
         self._beginnings.use_next(rows[begun])
         self._beginnings.attach_to(batch)
 
@@ -368,9 +369,7 @@ class Source(KnownRows):
         over: Any = False
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
-        batch.late, begun = self.unseen.step(batch.env_index, batch.kinds, over)
-        if batch.seeds is not None:  # of an episode that was not shown from its beginning on
-            batch.seeds = np.where(begun, -1, batch.seeds)
+        batch.late = self.unseen.step(batch.env_index, batch.kinds, over)
 
     def _show(self, batch: Batch) -> None:
         """All rows are shown, by a reset of some."""

@@ -153,9 +153,7 @@ class Unseen:
         told = self._late(slice(None), late, new & (self._what == _SKIPPED), new, begun)
         return told, np.flatnonzero(begun)
 
-    def step(
-        self, rows: Any, kinds: NDArray[np.uint8], over: Any
-    ) -> tuple[Late | None, NDArray[np.bool_]]:
+    def step(self, rows: Any, kinds: NDArray[np.uint8], over: Any) -> Late | None:
         """Rows of a batch were stepped, received, or reset.
 
         Args:
@@ -164,8 +162,7 @@ class Unseen:
             over: Which episodes ended in it.
 
         Returns:
-            The batch for the others, if there are any; and the places of which the first
-            observation of the episode was never shown.
+            The batch for the others, if there are any.
         """
         at: Any = slice(None) if rows is None else rows
         what = self._what[at]
@@ -173,11 +170,9 @@ class Unseen:
         frozen = (kinds == SHOWN) & (what > 0)  # the last observation of its episode
         late = np.where(frozen, INCOMPLETE, kinds).astype(np.uint8)
         gaps = stepped | (frozen & (what == _SKIPPED))
-        begun = stepped & (what == _BEGUN)
         joined = np.where(kinds == TRANSITION, self._joined[at], _ALL)
         self._joined[at] = np.where(over | (kinds == RESET), _ALL, self._joined[at])
-        told = self._late(at, late, gaps, stepped | frozen, np.zeros_like(begun), joined)
-        return told, begun
+        return self._late(at, late, gaps, stepped | frozen, np.zeros_like(stepped), joined)
 
     def forget(self, rows: Any) -> None:
         """Rows (``None``: all) begin an episode: what was lost before does not matter."""
