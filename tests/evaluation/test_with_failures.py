@@ -254,12 +254,19 @@ def test_a_worker_that_dies_in_every_episode_raises_an_exception(mode):
 @pytest.mark.parametrize("build", [INLINE, wrapped], ids=named)
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_that_always_fails_raises_even_without_max_restarts(mode, build):
+    made = []
+
+    def failing():
+        made.append(None)
+        return HopelessEnv()
+
     envs = build(
-        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="restart", max_restarts=None
+        [*transcripts(3), failing], autoreset_mode=mode, on_error="restart", max_restarts=None
     )
     text = "row 1 failed in 100 episodes in a row, the last time by ArithmeticError: lost a wheel"
     with pytest.raises(RuntimeError, match=text):
         cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+    assert len(made) == 101
     assert not envs.unwrapped.in_flight
     envs.reset()
     envs.close()
