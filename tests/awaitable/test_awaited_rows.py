@@ -382,6 +382,49 @@ def test_leases_are_first_come_first_served_and_always_returned():
     asyncio.run(main())
 
 
+def test_of_two_loops_that_come_at_the_same_instant_one_is_refused(gates):
+    envs = cartwheel.AwaitableEnvs([partial(Session, gates)], worker_nice=0)
+    asked, has_entered, refused = threading.Event(), threading.Event(), []
+
+    class EndedLoop(asyncio.SelectorEventLoop):
+        """Another thread comes while the first one asks whether this loop runs."""
+
+        def is_running(self):
+            if threading.current_thread() is not threading.main_thread() and not asked.is_set():
+                asked.set()
+                has_entered.wait(0.1)
+            return super().is_running()
+
+    async def reset_later():
+        task = asyncio.ensure_future(envs.reset(0))
+        await turns()
+        has_entered.set()
+        await asyncio.wait_for(task, SHORT_S)
+
+    def other_thread():
+        asked.wait(LONG_S)
+        try:
+            asyncio.run(reset_later())
+        except Exception as error:
+            refused.append(error)
+
+    async def reset():
+        await envs.reset(0)
+        await asyncio.to_thread(other.join)
+
+    with contextlib.closing(EndedLoop()) as ended:
+        ended.run_until_complete(envs.reset(0))
+        other = threading.Thread(target=other_thread)
+        first = threading.Thread(target=asyncio.run, args=[reset()])
+        for thread in (other, first):
+            thread.start()
+        first.join()
+    assert [str(error).partition(":")[0] for error in refused] == [
+        "this AwaitableEnvs is used by another event loop, which is running"
+    ]
+    envs.close()
+
+
 def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
     envs = cartwheel.AwaitableEnvs([partial(Session, gates)] * 2, worker_nice=0)
 

@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import enum
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -92,6 +93,8 @@ class Rows:
         self._shows_again = "restart" in effects
         self._rows = [_Row() for _ in env_fns]
         self.loop: asyncio.AbstractEventLoop | None = None
+        #: Held while a loop becomes that one, since two may come at the same instant.
+        self._entering = threading.Lock()
         self._is_waking = False
         #: The loop that is about to take outcomes.
         self._taking: asyncio.AbstractEventLoop | None = None
@@ -123,6 +126,10 @@ class Rows:
         loop = asyncio.get_running_loop()
         if self.loop is loop and not self._is_closed and self.service.failure is None:
             return loop
+        with self._entering:
+            return self._belong_to(loop)
+
+    def _belong_to(self, loop: asyncio.AbstractEventLoop) -> asyncio.AbstractEventLoop:
         if self._is_closed:
             raise self._closed_error()
         if self.service.failure is not None:
