@@ -331,11 +331,12 @@ def test_a_filter_chooses_episodes_by_their_metadata(tmp_path):
     assert {"elapsed_steps", "return", "terminated", "episode_seed"} <= seen[0].keys()
 
 
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
-def test_a_filter_that_raises_loses_the_episode_that_it_is_about(tmp_path, mode):
+def test_a_filter_that_raises_loses_the_episode_that_it_is_about(tmp_path, mode, error):
     def chooses(about):
         if about["env_index"] == 0:
-            raise KeyError("no such thing")
+            raise error("no such thing")
         return True
 
     for steps in (1, 2):
@@ -345,7 +346,7 @@ def test_a_filter_that_raises_loses_the_episode_that_it_is_about(tmp_path, mode)
         recorder.reset(seed=1)
         recorder.step([1, 1, 1])
         ends = recorder.close if steps == 1 else partial(recorder.step, [1, 1, 1])
-        with pytest.raises(KeyError, match="no such thing"):
+        with pytest.raises(error, match="no such thing"):
             ends()
         recorder.close()
         assert envs.closed

@@ -413,12 +413,12 @@ class RecordEpisode(VectorWrapper):
         self._end_each(rows, np.zeros((len(rows), 2), np.bool_), keep=keep)
 
     def _end_each(self, rows: Rows, flags: Mask, *, keep: bool) -> None:
-        """Ends the episodes of rows. Where the filter raises, the others end, too."""
+        """Ends the episodes of rows. Where the filter raises, or Ctrl-C, the others end, too."""
         errors = []
         for row, (terminated, truncated) in zip(rows.tolist(), flags.tolist(), strict=True):
             try:
                 self._end(row, (terminated, truncated), keep=keep)
-            except Exception as error:  # noqa: PERF203 - of the filter
+            except BaseException as error:  # noqa: PERF203 - of the filter, or Ctrl-C
                 errors.append(error)
         if errors:
             raise errors[0]
