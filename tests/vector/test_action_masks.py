@@ -1,5 +1,6 @@
 """``action_masks`` has the masks of the rows that the last call returned."""
 
+import itertools
 from contextlib import closing
 from functools import partial
 
@@ -212,6 +213,26 @@ def test_masks_are_those_of_before_after_a_state_is_loaded(shows):
         state["envs"]["action_masks"] = b"\1"
         with pytest.raises(ValueError, match=r"'action_masks'\]` must be 12 bytes, got 1 bytes"):
             envs.load_state_dict(state)
+        np.testing.assert_array_equal(envs.action_masks(), masks)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["load_state_dict", "set_state"])
+def test_masks_stay_if_an_environment_refuses_its_state(monkeypatch, rows):
+    set_state, calls = MaskedEnv.set_state, itertools.count()
+
+    def refuse(env, state):
+        if next(calls) == 2:
+            raise ValueError("refused")
+        set_state(env, state)
+
+    with closing(cartwheel.VectorEnv([MaskedEnv] * 3, executor="inline")) as envs:
+        envs.reset(seed=1)
+        state, states = envs.state_dict(), envs.get_state(range(3))
+        envs.step([1] * 3)
+        masks = envs.action_masks()
+        monkeypatch.setattr(MaskedEnv, "set_state", refuse)
+        with pytest.raises(ValueError, match="refused"):
+            envs.set_state(range(3), states) if rows else envs.load_state_dict(state)
         np.testing.assert_array_equal(envs.action_masks(), masks)
 
 
