@@ -128,7 +128,7 @@ def test_an_info_of_the_name_of_rows_is_kept_or_has_no_value(mode):
 
 @pytest.mark.parametrize("mode", [S, N])
 def test_actions_and_observations_may_have_parts(mode):
-    """Also parts that are no arrays; observations tell which actions the environment got."""
+    """Also parts without arrays; observations tell which actions the environment got."""
 
     class Echo(SamplingEnv):
         def __init__(self):
