@@ -210,13 +210,14 @@ def gates(tmp_path):
 def _warmed_up():
     """Start what is started once per program, so that no test is blamed for it."""
     use_huge_pages()
-    envs = cartwheel.VectorEnv(transcripts(3), executor="process")
-    envs.reset()
-    envs.close()
-    # A worker that the server forks need not import them again, which takes half a second.
+    # A worker that the server forks need not import them again, which takes half a second. From
+    # Python 3.14 on, the first worker process starts the server.
     multiprocessing.set_forkserver_preload(
         ["cartwheel.workers.serving.awaited_env", "tests.support.sessions"]
     )
+    envs = cartwheel.VectorEnv(transcripts(3), executor="process")
+    envs.reset()
+    envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
     multiprocessing.get_context("spawn").RawArray("q", 1)  # its heap keeps the first file
