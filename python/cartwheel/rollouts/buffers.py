@@ -187,9 +187,9 @@ class Carry:
         return cls(
             rewards=zeros,
             terminated=no_rows,
-            truncated=no_rows,
+            truncated=no_rows.copy(),
             is_first=~no_rows,
-            returns=zeros,
+            returns=zeros.copy(),
             lengths=np.zeros(num_envs, np.int64),
         )
 

@@ -96,6 +96,11 @@ def assert_begins_anew(rollout):
     assert not rollout.prev_done.any()
     assert not rollout.carry.returns.any()
     assert not rollout.carry.lengths.any()
+    assert not rollout.carry.done.any()
+    rollout.carry.returns[:] = 1  # a field of its own
+    rollout.carry.truncated[:] = True
+    assert not rollout.carry.rewards.any()
+    assert not rollout.carry.terminated.any()
     assert rollout.valid[0].all()
     assert (np.abs(rollout.observations[0]) <= 0.05).all()
     steps = rollout.transitions()

@@ -105,7 +105,7 @@ pub(super) type EndedArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<
 /// An array, and the final observations that belong to it.
 pub(super) type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What [`EndedArrays`] has, with the places in lists.
+/// The contents of [`EndedArrays`], with the places in lists.
 #[derive(Default)]
 pub(super) struct EndedLists<'a, 'py> {
     places: Vec<i64>,
