@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import os
 import signal
+import sys
 import threading
 import weakref
 from functools import partial
@@ -35,8 +36,9 @@ def test_results_are_freed_although_another_row_takes_long():
             long.cancel()
             return len(kept)
 
-    # Without a GIL, the thread that made a result frees it, when it runs again.
-    assert asyncio.run(main()) <= 5
+    # Without the GIL, the thread that made a result frees it, when it runs again.
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)
+    assert asyncio.run(main()) <= (1 if has_gil() else 5)
 
 
 def test_a_process_that_has_ended_is_not_killed_because_another_may_have_its_number():

@@ -70,7 +70,7 @@ class AgentsBase(ClosesAfterWith):
         action_mask: The key of masks of actions.
     """
 
-    #: What errors advise.
+    #: Keywords that it lacks, and the reasons that errors give.
     _refused_keywords = REFUSED_KEYWORDS
 
     def __init__(self, pool: Any) -> None:
