@@ -22,6 +22,8 @@ class Guests(ParallelEnv[Any, Any, Any]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "guests", "render_modes": ["ansi"]}
+    #: Whether an agent may be back in the step that ends it.
+    rejoins = False
 
     def __init__(self, names=("host", "guest_10", "guest_2", 7), limit=9):
         self.possible_agents = list(names)
@@ -75,7 +77,8 @@ class Guests(ParallelEnv[Any, Any, Any]):
             if not (terminations[name] or truncations[name] or name in vanish)
         ]
         if self.agents and self.t < self.limit:
-            new = [name for name in self.possible_agents if name not in before]
+            there = self.agents if self.rejoins else before
+            new = [name for name in self.possible_agents if name not in there]
             self.agents += [name for name in new if self.rng.random() < 0.2]
         if self.t >= self.limit:
             truncations = dict.fromkeys(before, True)

@@ -15,10 +15,12 @@ from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 from cartwheel.wrappers import (
     AutoresetAdapter,
     DtypeObservation,
+    FrameStack,
     NormalizeObservation,
     NormalizeReward,
     RecordEpisodeStatistics,
     RecordMetrics,
+    SmoothAction,
     TransformObservation,
     TransformReward,
 )
@@ -50,11 +52,17 @@ class Visitors(Guests):
         return np.array([10.0 + self.possible_agents.index(agent), 2.0 * self.t])
 
 
+class Regulars(Visitors):
+    """Visitors that may be back in the step that ends them."""
+
+    rejoins = True
+
+
 class Visits:
     """One environment alone: the visits of its agents that end, and the observations they get."""
 
-    def __init__(self, mode):
-        self.env, self.mode, self.over = Visitors(), mode, False
+    def __init__(self, env, mode):
+        self.env, self.mode, self.over = env, mode, False
         self.seen, self.ended, self.rewards = [], {}, {}
 
     def reset(self, seed=None):
@@ -69,8 +77,8 @@ class Visits:
         if self.over and self.mode == AutoresetMode.NEXT_STEP:
             self.reset()
             return
-        before = list(self.env.agents)
-        results = self.env.step(dict.fromkeys(before, np.full(1, action, np.float32)))
+        before = set(self.env.agents)
+        results = self.env.step(dict.fromkeys(self.env.agents, np.full(1, action, np.float32)))
         observations, rewards, terminations, truncations, _ = results
         after = self.env.agents
         self.seen += [one for name, one in observations.items() if name in {*before, *after}]
@@ -80,23 +88,28 @@ class Visits:
             self.visits[name] = total + rewards[name], steps + 1, seed
             if terminations[name] or truncations[name] or name not in after:
                 self.ended[name] = self.visits.pop(name)
-        self.visits |= {name: (0.0, 0, -1) for name in after if name not in before}
+        new = [name for name in after if name not in self.visits]
+        self.visits |= dict.fromkeys(new, (0.0, 0, -1))
+        if self.mode == AutoresetMode.SAME_STEP:  # it is the final one, and the next first one
+            self.seen += [
+                observations[name] for name in new if name in before & observations.keys()
+            ]
         self.over = not after
         if self.over and self.mode == AutoresetMode.SAME_STEP:
             self.reset()
 
 
 @EVERY_MODE
-@pytest.mark.parametrize("executor", ["inline", "process"])
-def test_statistics_are_those_of_each_visit_of_an_agent(mode, executor):
-    with cartwheel.ParallelVectorEnv(
-        [Visitors] * 3, autoreset_mode=mode, executor=executor
-    ) as made:
+@pytest.mark.parametrize(
+    ("env_fn", "executor"), [(Visitors, "inline"), (Visitors, "process"), (Regulars, "inline")]
+)
+def test_statistics_are_those_of_each_visit_of_an_agent(mode, env_fn, executor):
+    with cartwheel.ParallelVectorEnv([env_fn] * 3, autoreset_mode=mode, executor=executor) as made:
         observing = NormalizeObservation(made.as_rows())
         envs = RecordEpisodeStatistics(RecordMetrics(observing, stats_key="metrics"))
         metrics, rewarding = envs.env, NormalizeReward(envs)
         envs = TransformReward(rewarding, lambda rewards: rewards + 1)
-        alone = [Visits(mode) for _ in range(3)]
+        alone = [Visits(env_fn(), mode) for _ in range(3)]
         envs.reset(seed=5)
         for number, env in enumerate(alone):
             env.reset(5 + number)
@@ -275,6 +288,40 @@ def test_refused_actions_lose_no_episode(mode):
             envs.step(np.ones((6, 1)))
         assert sorted(envs.length_queue) == [2, 3, 3, 4, 4]
         assert envs.failed_count == 0
+
+
+class Respawning(Walkers):
+    """Walker 0 ends with step 2, too, and is back in it."""
+
+    def step(self, actions):
+        results = super().step(actions)
+        if self.t == 2:
+            results[2]["walker_0"] = True
+        return results
+
+
+@pytest.mark.parametrize("mode", ["next_step", "disabled"])
+def test_an_agent_that_is_back_in_its_last_step_begins_with_what_that_shows(mode, tmp_path):
+    pytest.importorskip("h5py")
+    with cartwheel.ParallelVectorEnv(
+        [lambda: Respawning(2)], autoreset_mode=mode, executor="inline"
+    ) as made:
+        recording = RecordEpisode(made.as_rows(), tmp_path, trajectory_name="t", save_video=False)
+        envs = SmoothAction(FrameStack(recording, 2), 0.5)
+        envs.reset(seed=2)
+        envs.step(np.ones((2, 1), np.float32))
+        ended, _, terminations, *_ = envs.step(np.ones((2, 1), np.float32))
+        assert terminations.tolist() == [True, False]
+        assert ended[:, :, 1].tolist() == [[2, 2], [1, 2]]
+        shown, rewards, *_ = envs.step(np.zeros((2, 1), np.float32))
+        assert shown[:, :, 1].tolist() == [[2, 3], [2, 3]]
+        assert rewards.tolist() == [0, 10.5]
+        envs.step(np.zeros((2, 1), np.float32))
+        recording.flush()
+        dataset = TrajectoryDataset(tmp_path / "t.h5")
+        envs.close()
+    times = [dataset.episode(place)["obs"][:, 1].tolist() for place in range(2)]
+    assert times == [[0, 1, 2], [2, 3, 4]]
 
 
 @pytest.mark.parametrize("seed", [4, [4, 5], np.array([4, 5])], ids=["one", "list", "array"])

@@ -386,6 +386,8 @@ class RecordEpisode(VectorWrapper):
             self._trajectories.shrink()
         if batch.absent is not None:
             begins = begins & ~batch.absent
+        if batch.rejoined is not None:
+            begins = begins | batch.rejoined
         if begins.any():
             self._begin(batch, rows, begins)
 

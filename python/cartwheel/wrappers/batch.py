@@ -151,6 +151,9 @@ class Batch:
             because their agent is not there, ``bool`` ``[K]``; ``None`` for other environments.
         final_absent: Of rows of agents, which places have no last observation in their final one,
             because their agent ended without one, ``bool`` ``[K]``; ``None`` for none.
+        rejoined: Of rows of agents in another mode than ``SAME_STEP``, which places ended an
+            episode, and show the first observation of the next one, too, because their agent is
+            back in the same step, ``bool`` ``[K]``; ``None`` for none.
     """
 
     env_index: NDArray[np.int64] | None
@@ -170,6 +173,7 @@ class Batch:
     skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     absent: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     final_absent: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
+    rejoined: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
     _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 

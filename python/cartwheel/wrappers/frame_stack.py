@@ -16,7 +16,7 @@ from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers._shared.keys import Parts, advised
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import RESET
+from cartwheel.wrappers.batch import NOWHERE, RESET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +139,8 @@ class FrameStack(KeepsState, VectorWrapper):
     def transform(self, batch: Batch) -> None:
         """Adds each new observation to the stack of its environment."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
-
+        if batch.rejoined is not None:
+            ends = np.flatnonzero(batch.rejoined), NOWHERE
         kinds = batch.kinds
         if batch.gaps is not None:  # frames with a gap are not a stack
             kinds = np.where(batch.gaps, RESET, kinds).astype(np.uint8)

@@ -133,6 +133,8 @@ class SentActions(KeepsState, VectorWrapper):
         begins = (kinds == RESET) | (kinds == FAILED)
         if self._source.is_same_step and batch.rewards is not None:
             begins |= np.logical_or(batch.terminations, batch.truncations)
+        if batch.rejoined is not None:
+            begins |= batch.rejoined
         if begins.any():
             self._carry_out_lost(rows[begins])
             self._begun(rows[begins], None if batch.seeds is None else batch.seeds[begins])

@@ -191,6 +191,8 @@ class KnownRows:
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
         begins = begun | (over & self.is_same_step)
+        if batch.rejoined is not None:
+            begins |= batch.rejoined
         known = begins
         if batch.late is not None:  # what it showed of results that were lost before, is lost again
             self.unseen.take_back(rows, batch.late, seen_by)

@@ -322,7 +322,9 @@ class Source(KnownRows):
         if self.rows_per_env is not None:
             batch.kinds = self._kinds_of_agents(kinds, infos, self.rows_per_env)
             batch.absent = ~infos["present"]
-            if self.is_same_step and "final_info" in infos:
+            if not self.is_same_step:
+                self._find_rejoined(batch)
+            elif "final_info" in infos:
                 batch.final_absent = infos["_final_obs"] & ~infos["final_info"]["present"]
         if self._beginnings.flag.is_set:
             self._attach_beginnings(batch)
@@ -350,6 +352,15 @@ class Source(KnownRows):
             begun = idle & ~in_env(failed)
         self._kinds.reset(np.flatnonzero(begun), None)
         return np.where(begun, RESET, np.where(idle, SHOWN, kinds)).astype(np.uint8)
+
+    def _find_rejoined(self, batch: Batch) -> None:
+        """Finds agents that ended and are back in the same step: they are stepped next."""
+        over = np.logical_or(batch.terminations, batch.truncations)
+        if np.count_nonzero(over):
+            rejoined = over & self.envs.unwrapped._lives
+            if np.count_nonzero(rejoined):
+                batch.rejoined = rejoined
+                self._kinds.reset(np.flatnonzero(rejoined), None)
 
     def _attach_beginnings(self, batch: Batch) -> None:
         """Adds seeds and options of resets to a step, of automatic ones too."""
