@@ -1,6 +1,7 @@
 """Rows that fail, are frozen or reach a limit; rows sent and received; states; time-outs."""
 
 import os
+import pickle
 import signal
 from functools import partial
 
@@ -154,7 +155,12 @@ def test_a_frozen_row_repeats_the_flags_of_its_failure(dies):
     env_fn = Walkers if dies else partial(Walkers, fails_at=3)
     executor = {"executor": "process", "on_worker_death": "restart"} if dies else {}
     with make(
-        [env_fn], autoreset_mode="disabled", on_done="freeze", on_error="restart", **executor
+        [env_fn],
+        autoreset_mode="disabled",
+        on_done="freeze",
+        on_error="restart",
+        states="pickle",
+        **executor,
     ) as envs:
         envs.reset(seed=[0])
         for _ in range(2):
@@ -165,13 +171,24 @@ def test_a_frozen_row_repeats_the_flags_of_its_failure(dies):
         failed = envs.step(actions_of(envs, 1.0))
         assert values(failed[2]) == [[False]] * 3
         assert values(failed[3]) == [[False], [True], [True]]
-        for _ in range(2):
+        rows, state = envs.get_state(), pickle.loads(pickle.dumps(envs.state_dict()))
+
+        def begin_anew():
+            envs.reset(options={"reset_mask": np.array([True])})
+            _, _, terminations, truncations, _ = envs.step(actions_of(envs, 1.0))
+            assert values(terminations) == values(truncations) == [[False]] * 3
+
+        loads = (
+            lambda: None,
+            lambda: envs.load_state_dict(state),
+            lambda: envs.set_state([0], rows),
+        )
+        for load in loads:
+            load()
             again = envs.step(actions_of(envs, 1.0))
             assert values(again[2]) == values(failed[2])
             assert values(again[3]) == values(failed[3])
-        envs.reset(options={"reset_mask": np.array([True])})
-        _, _, terminations, truncations, _ = envs.step(actions_of(envs, 1.0))
-        assert values(terminations) == values(truncations) == [[False]] * 3
+            begin_anew()
 
 
 def test_a_frozen_row_that_was_loaded_after_a_failure_shows_the_flags_of_its_state():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from cartwheel.errors import is_raised_by_env
 from cartwheel.multiagent.batches import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -298,7 +299,9 @@ class AgentsBase(ClosesAfterWith):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.get_state`.
         """
-        return self._pool.get_state(env_index)
+        states = self._pool.get_state(env_index)
+        rows = range(self.num_envs) if env_index is None else as_rows(env_index, self.num_envs)
+        return self._batches.with_flags(rows, states)
 
     def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ByAgent, dict[str, Any]]:
         """Continues rows from states of :meth:`get_state`.
@@ -313,10 +316,12 @@ class AgentsBase(ClosesAfterWith):
         Raises:
             Exception: As :meth:`cartwheel.VectorEnv.set_state`.
         """
+        is_list = isinstance(states, Iterable) and not isinstance(states, bytes)
+        own, flags = self._batches.without_flags(list(states)) if is_list else (states, [])
         with self._masks_if_refused():
-            shown, infos = self._pool.set_state(env_index, states)
+            shown, infos = self._pool.set_state(env_index, own)
         self._forget_dropped()
-        self._batches.forget_shown(infos["env_index"])
+        self._batches.forget_shown(infos["env_index"], flags)
         return self._shown(self._batches.reset(shown, infos, self._rows_over()))
 
     def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
@@ -329,9 +334,13 @@ class AgentsBase(ClosesAfterWith):
             Exception: As :meth:`cartwheel.VectorEnv.state_dict`.
         """
         state = self._pool.state_dict(envs=envs)
+        if not envs:
+            return state
         self._forget_dropped()
+        rows = state["envs"]
+        rows["states"] = self._batches.with_flags(range(self.num_envs), rows["states"])
         kept = self._batches.masks.kept()
-        return state | {"agent_masks": kept} if envs and kept is not None else state
+        return state if kept is None else state | {"agent_masks": kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> ByAgent | None:
         """Continues from a state of :meth:`state_dict`, as of ``VectorEnv``.
@@ -353,11 +362,16 @@ class AgentsBase(ClosesAfterWith):
             if state.get("num_envs") == self.num_envs:  # other numbers are refused below
                 masks.check(kept)
             state = {key: value for key, value in state.items() if key != "agent_masks"}
+        flags: list[bytes] = []
+        rows = state.get("envs") if isinstance(state, dict) else None
+        if isinstance(rows, dict) and isinstance(rows.get("states"), list):
+            own, flags = self._batches.without_flags(rows["states"])
+            state = state | {"envs": rows | {"states": own}}
         with self._masks_if_refused():
             shown: Any = self._pool.load_state_dict(state)
         if shown is None:
             return None
-        self._batches.forget_shown(...)
+        self._batches.forget_shown(slice(None), flags)
         columns = self._batches.reset(shown, {}, self._rows_over())
         if kept is not None:
             masks.keep(kept)

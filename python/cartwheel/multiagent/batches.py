@@ -32,6 +32,8 @@ RESERVED = frozenset(
         "final_frame",
     )
 )
+#: Begins the state of a row that repeats flags, which follow.
+_FLAGGED = b"cartwag\n"
 _PRESENT, _LIVES = FLAGS.index("present"), FLAGS.index("lives")
 
 
@@ -124,10 +126,30 @@ class AgentBatches:
         self._flags_of_failed = np.zeros((2, *self.lives.shape), np.bool_)
         self._repeats = np.zeros(self.lives.shape[1], np.bool_)
 
-    def forget_shown(self, rows: Any) -> None:
-        """Forgets masks and flags that rows have shown, because they continue from states."""
+    def with_flags(self, rows: Iterable[int], states: list[bytes]) -> list[bytes]:
+        """Returns states of rows together with the flags that they repeat."""
+        flags = self._flags_of_failed
+        return [
+            _FLAGGED + flags[:, :, row].tobytes() + state if self._repeats[row] else state
+            for row, state in zip(rows, states, strict=True)
+        ]
+
+    def without_flags(self, states: list[Any]) -> tuple[list[Any], list[bytes]]:
+        """Returns the two parts of such states; flags are empty where a row repeats none."""
+        begin, end = len(_FLAGGED), len(_FLAGGED) + 2 * len(self.lives)
+        flagged = [isinstance(one, bytes) and one.startswith(_FLAGGED) for one in states]
+        pairs = list(zip(states, flagged, strict=True))
+        own = [state[end:] if has_flags else state for state, has_flags in pairs]
+        return own, [state[begin:end] if has_flags else b"" for state, has_flags in pairs]
+
+    def forget_shown(self, rows: Any, flags: list[bytes]) -> None:
+        """Forgets what rows have shown: they continue from states, some of which have flags."""
         self.masks.clear(rows)
-        self._repeats[rows] = False
+        self._repeats[rows] = np.array([len(one) > 0 for one in flags])
+        for row, one in zip(np.arange(len(self._repeats))[rows].tolist(), flags, strict=True):
+            if one:
+                kept = np.frombuffer(one, np.uint8).reshape(2, -1)
+                self._flags_of_failed[:, :, row] = kept != 0
 
     def reset(
         self, batch: dict[str, Any], infos: dict[str, Any], over: NDArray[np.bool_]
@@ -141,6 +163,7 @@ class AgentBatches:
                 said of them before a limit or a failure.
         """
         flags, rows = _flags(batch["flags"]), infos.get("env_index", slice(None))
+        self._repeats &= over
         nothing = np.zeros(flags.shape[1:], np.bool_)
         own, by_agent = self._split(infos)
         _show_state(batch, own)
