@@ -15,7 +15,14 @@ from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD, Executor
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.oracle import MODE, D, N, S
 from tests.support.runs import stepped
-from tests.support.stateful import NestedWalkEnv, PlainWalkEnv, TouchyWalkEnv, WalkEnv, walk
+from tests.support.stateful import (
+    EndlessWalkEnv,
+    NestedWalkEnv,
+    PlainWalkEnv,
+    TouchyWalkEnv,
+    WalkEnv,
+    walk,
+)
 
 TWO = Executor("process", {"num_workers": 2})
 CART_POLE = Case("CartPole-v1", {"max_episode_steps": 9})
@@ -228,6 +235,23 @@ def test_states_wait_for_calls_and_end_rollouts(build_any):
     envs.close()
     with pytest.raises(gym.error.ClosedEnvironmentError):
         envs.state_dict()
+
+
+@pytest.mark.parametrize("executor", [INLINE, NATIVE], ids=str)
+def test_rules_of_episodes_are_those_of_the_vector_environment_that_loads(executor):
+    env_fn = CART_POLE if executor is NATIVE else partial(walk, EndlessWalkEnv, 99)
+    actions = np.array([[0, 0], [1, 1]] * 2)
+    envs = executor([env_fn] * 2, max_episode_steps=9)
+    envs.reset(seed=1)
+    stepped(envs, actions)
+    state = envs.state_dict()
+    envs.close()
+    for rules, last in (({"max_episode_steps": 2}, 0), ({"max_episode_steps": 7}, 2), ({}, None)):
+        others = executor([env_fn] * 2, **rules)
+        others.load_state_dict(state)
+        truncated = [step[3].all() for step in stepped(others, actions[:3])]
+        assert truncated == [step == last for step in range(3)]
+        others.close()
 
 
 def test_an_unknown_way_to_save_is_refused():

@@ -146,7 +146,9 @@ class SavedRows(Resets[ObsType, ActType]):
 
         The next calls return what they would have returned there, bit for bit. The executor, the
         number of workers and the sizes of queues may differ; the number of environments, the
-        environments and the autoreset mode may not. If any part of the state is refused, nothing
+        environments and the autoreset mode may not. Rules of episodes, such as
+        ``max_episode_steps``, are those of this vector environment, also for a row that has made
+        more steps already: its next one truncates it. If any part of the state is refused, nothing
         changes. A :meth:`rollout` ends; one without a step also where a row refuses its state.
 
         Args:
