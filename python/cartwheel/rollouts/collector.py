@@ -203,7 +203,7 @@ class Collector(SavedCollector, ClosesAfterWith):
             :class:`~cartwheel.wrappers.NumpyToTorch`, it has the same device. ``None``: rollouts
             have NumPy arrays.
         progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
-            stderr is a terminal. A function: it is called after each call of the policy with the
+            stderr is a terminal. A function: it is called before each call of the policy with the
             steps that the rollout has already, in all columns, and with ``T × N``; or with ended
             episodes and all episodes. ``False``: neither. In the background nothing is drawn, and
             no function is called.

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cartwheel.rollouts.collecting import session
-from tests.support.collecting import collector_of
+from tests.support.collecting import assert_same, collector_of
 from tests.support.executors import INLINE
 
 ORDERS = [
@@ -34,6 +34,25 @@ def test_a_function_gets_the_steps_that_a_rollout_has(keywords):
             assert {total for _, total in reports} == {54}
             assert done == sorted(done)
             assert done[0] == 0 < done[-1] < 54  # what the last call asked for is not there yet
+
+
+@pytest.mark.parametrize("keywords", [ORDERS[0], ORDERS[2]], ids=str)
+def test_a_report_that_raises_loses_no_answer_of_the_policy(keywords):
+    faults = iter([None, None, OSError("no room to write"), None, OSError("no room to write")])
+
+    def report(*_):
+        if (fault := next(faults, None)) is not None:
+            raise fault
+
+    with (
+        collector_of("NEXT_STEP", num_envs=6, progress=report, **keywords) as collector,
+        collector_of("NEXT_STEP", num_envs=6, **keywords) as other,
+    ):
+        for _ in range(2):
+            with pytest.raises(OSError, match="no room"):
+                collector.collect()
+        assert_same(collector.collect(), other.collect())
+        assert collector.stats().policy_calls == other.stats().policy_calls
 
 
 def test_a_rollout_of_episodes_counts_episodes():

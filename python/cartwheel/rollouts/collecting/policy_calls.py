@@ -45,7 +45,8 @@ class Actor:
     Attributes:
         recurrent: Whether the policy gets row numbers and beginnings of episodes.
         version: How many updates there were.
-        after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
+        before_call: Is called before each call of the policy, in its thread, so that no answer is
+            lost where it raises; ``None``: nothing is.
         is_in_background: Whether a thread of its own collects.
         is_stopping: Set to end a collection.
         calls: How many calls there were.
@@ -70,7 +71,7 @@ class Actor:
         self.policy = policy
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
-        self.after_call: Callable[[], object] | None = None
+        self.before_call: Callable[[], object] | None = None
         self.is_in_background = self.is_stopping = False
         self._lock = threading.Lock()
         #: Held by an update, also while it waits: a thread that calls the policy lets it pass.
@@ -125,8 +126,10 @@ class Actor:
         Raises:
             Stopped: The collection is to end.
             ValueError: The policy needs masks of actions, and the environments show none.
-            Exception: The policy raised it.
+            Exception: The policy raised it, or what reports progress.
         """
+        if self.before_call is not None:
+            self.before_call()
         further = (rows.copy(), first()) if self.recurrent else ()
         if self._entrance.locked():
             with self._entrance:
@@ -148,8 +151,6 @@ class Actor:
             self.calls += 1
             self.rows += len(rows)
             version = self.version
-        if self.after_call is not None:
-            self.after_call()
         return answer, version
 
     def update(self, change: Callable[[], Any] | None) -> int:

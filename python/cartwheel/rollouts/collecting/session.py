@@ -236,20 +236,20 @@ class Session:
 
     @contextlib.contextmanager
     def _reporting(self, *, progress: bool | Callable[[int, int], object]) -> Iterator[None]:
-        """Draws or reports how much of a rollout is there, after each call of the policy."""
+        """Draws or reports how much of a rollout is there, before each call of the policy."""
         source, total = self.source, self.source.total
         if callable(progress):
             report = progress
-            self.actor.after_call = lambda: report(source.done, total)
+            self.actor.before_call = lambda: report(source.done, total)
         elif progress and (bar := Progress(total, LONG)).is_visible:
-            self.actor.after_call = lambda: bar.show("collected", source.done)
+            self.actor.before_call = lambda: bar.show("collected", source.done)
         else:
             yield
             return
         try:
             yield
         finally:
-            self.actor.after_call = None
+            self.actor.before_call = None
             if progress is True:
                 bar.close()
 
