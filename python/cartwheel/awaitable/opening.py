@@ -89,16 +89,9 @@ class OpenPool:
         observation, action = (shared(space) for space in spaces or (None, None))
         rows = len(env_fns)
         plan = plan_memory((observation, action), group.shards, rows, _BATCHES)
-        shard = {
-            "observations": plan["observations"],
-            "actions": plan["actions"],
-            "autoreset_mode": AutoresetMode.DISABLED.value,
-            "freeze": True,
-            "rules": Rules.from_keywords(None, False, 1, False).as_dict(),
-            "dense_finals": False,
-            "reward_width": None,
-        }
-        memory, own_shard = launch.make_memory(group, plan, shard)
+        rules = Rules.from_keywords(None, False, 1, False).as_dict()
+        of_rows = {"autoreset_mode": AutoresetMode.DISABLED.value, "freeze": True, "rules": rules}
+        memory, own_shard = launch.make_memory(group, plan, of_rows)
         same = {"spaces": [(observation, action)], "layouts": []}
         group.descriptions = [same] * rows
         assert group.start_process is not None, "awaited rows are processes"

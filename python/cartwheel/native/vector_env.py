@@ -12,18 +12,14 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import Memory, NativeEnvs, Pool, block_rows, fine_shards, native_envs
 from cartwheel._internal.arguments import (
-    as_autoreset_mode,
-    as_batch_size,
     as_drawn_rows,
-    as_full_batch,
     as_integer,
     as_num_envs,
     as_num_workers,
     as_timeout,
-    check_finals,
     check_max_batches,
 )
-from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
+from cartwheel._internal.literals import NativeExecutor, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.suggestions import keywords_of, names_methods
 from cartwheel.errors import named_rows
@@ -41,16 +37,15 @@ from cartwheel.native.mujoco.renderer import RowsRenderer
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, WindowedPool
 from cartwheel.native.spaces import as_space, vector_spec
-from cartwheel.vector.action_masks import as_mask_key, mask_source
 from cartwheel.vector.episode_rules import Rules
-from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
+from cartwheel.vector.memory_plan import require_native_rows, spins
 from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel._internal.literals import FinalNames, FinalObs, Mode, OnError
+    from cartwheel._internal.literals import FinalNames, FinalObs, Mode, OnDone, OnError
     from cartwheel.native.renderer import Renderer
 
 
@@ -185,30 +180,24 @@ class NativeVectorEnv(
             options = defaults | options
             render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
         options = environment_keywords(options)
-        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
-        check_choice("on_done", on_done, OnDone)
-        check_finals(final_obs, final_names, self.autoreset_mode)
         self.restart_policy = RestartPolicy(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, NativeExecutor)
         check_max_batches(max_batches)
         timeout = as_timeout(timeout)
-        self.num_envs = as_num_envs(num_envs)
-        self.batch_size = as_batch_size(batch_size, self.num_envs)
-        self.full_batch = as_full_batch(full_batch, self.batch_size, self.num_envs)
+        self._set_batches(
+            as_num_envs(num_envs),
+            batch_size,
+            full_batch=full_batch,
+            autoreset_mode=autoreset_mode,
+            on_done=on_done,
+            final_obs=final_obs,
+            final_names=final_names,
+            action_mask=action_mask,
+        )
         self.executor = "inline" if executor == "inline" else "thread"
-        self.on_done = on_done
-        self.final_obs = final_obs
-        self.final_names = final_names
-        self.action_mask = as_mask_key(action_mask)
         self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
-        # If rows are received in parts, workers step the others in parallel, which pays off sooner.
-        rows_each = block if self.batch_size == self.num_envs else max(1, block // 2)
-        max_workers = (
-            self.num_envs if num_workers is not None else max(1, self.num_envs // rows_each)
-        )
-        threads = as_num_workers(num_workers, max_concurrency, max_workers)
-        self.num_workers = 1 if executor == "inline" else threads
+        self.num_workers = self._choose_workers(num_workers, max_concurrency, block)
         self._rules = Rules.from_keywords(
             _as_limit(limit, self.env_id), ignore_terminations, action_repeat, staggered_reset
         )
@@ -241,6 +230,18 @@ class NativeVectorEnv(
         )
         if render_mode == "human":
             self._pool = cast("Pool", WindowedPool(self._pool, self._draw))
+
+    def _choose_workers(
+        self, num_workers: int | None, max_concurrency: int | None, block: int
+    ) -> int:
+        """Returns the number of threads, for an environment that steps ``block`` rows at once."""
+        max_workers = self.num_envs
+        if num_workers is None:
+            # If rows are received in parts, workers step the others in parallel: it pays sooner.
+            rows_each = block if self.batch_size == self.num_envs else max(1, block // 2)
+            max_workers = max(1, self.num_envs // rows_each)
+        threads = as_num_workers(num_workers, max_concurrency, max_workers)
+        return 1 if self.executor == "inline" else threads
 
     def _known_id(self, env_id: str, options: dict[str, Any]) -> str:
         """Returns the id without ``cartwheel/``; raises if it or an option does not exist."""
@@ -275,21 +276,7 @@ class NativeVectorEnv(
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
-        plan = plan_memory(
-            (self.single_observation_space, self.single_action_space),
-            shards,
-            self.batch_size,
-            max_batches,
-            dense_finals=self.final_obs == "dense",
-            reward_space=self.reward_space,
-            native=True,
-        )
-        masks = mask_source(
-            self.action_mask,
-            self.single_observation_space,
-            plan["observations"],
-            self.single_action_space,
-        )
+        plan, masks = self._plan_memory(shards, max_batches, native=True)
         require_native_rows(plan, self.num_envs)
         memory = Memory(**plan)  # first, because it may be refused
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)

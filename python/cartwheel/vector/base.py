@@ -15,13 +15,23 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import logger
 
-from cartwheel._internal.arguments import FOREVER_S, as_integer, as_timeout
+from cartwheel._internal.arguments import (
+    FOREVER_S,
+    as_autoreset_mode,
+    as_batch_size,
+    as_full_batch,
+    as_integer,
+    as_timeout,
+    check_finals,
+)
 from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.literals import OnDone, check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import keep_open
 from cartwheel._internal.weak_set import ConcurrentWeakSet
-from cartwheel.vector.action_masks import MaskedRows
+from cartwheel.vector.action_masks import MaskedRows, as_mask_key, mask_source
+from cartwheel.vector.memory_plan import plan_memory
 from cartwheel.vector.pool_owner import ActType, ObsType, nothing_in_flight
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.saved_rows import SavedRows
@@ -36,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from cartwheel._internal.literals import Executor, FinalObs
+    from cartwheel._internal.literals import Executor, FinalNames, FinalObs, Mode
     from cartwheel.vector.worker_choice import WorkerChoice
 
 #: Seconds that environments get to close before their workers are killed.
@@ -99,6 +109,47 @@ class PoolVectorEnv(
             is_own = [getattr(cls, name) is not getattr(PoolVectorEnv, name) for name in halves]
             if any(is_own) and getattr(cls, whole) is getattr(PoolVectorEnv, whole):
                 setattr(cls, whole, in_halves)
+
+    def _set_batches(
+        self,
+        num_envs: int,
+        batch_size: int | None,
+        *,
+        full_batch: bool,
+        autoreset_mode: Mode,
+        on_done: OnDone,
+        final_obs: FinalObs,
+        final_names: FinalNames,
+        action_mask: str | None,
+    ) -> None:
+        """Checks and sets the rows of a batch and what it shows of them."""
+        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
+        check_choice("on_done", on_done, OnDone)
+        check_finals(final_obs, final_names, self.autoreset_mode)
+        self.num_envs = num_envs
+        self.batch_size = as_batch_size(batch_size, num_envs)
+        self.full_batch = as_full_batch(full_batch, self.batch_size, num_envs)
+        self.on_done = on_done
+        self.final_obs = final_obs
+        self.final_names = final_names
+        self.action_mask = as_mask_key(action_mask)
+
+    def _plan_memory(
+        self, shards: list[tuple[int, int]], max_batches: int | None, *, native: bool = False
+    ) -> tuple[dict[str, Any], tuple[str, int, int | None, bool] | None]:
+        """Returns the keywords of ``Memory`` for the spaces, and where masks of actions are."""
+        spaces = self.single_observation_space, self.single_action_space
+        plan = plan_memory(
+            spaces,
+            shards,
+            self.batch_size,
+            max_batches,
+            dense_finals=self.final_obs == "dense",
+            reward_space=self.reward_space,
+            native=native,
+        )
+        observation, action = spaces
+        return plan, mask_source(self.action_mask, observation, plan["observations"], action)
 
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
         """Registers the function that ends the workers.

@@ -15,29 +15,24 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import Pool, shards
 from cartwheel._internal.arguments import (
-    as_autoreset_mode,
-    as_batch_size,
     as_bool,
     as_context,
     as_env_fns,
     as_executor,
-    as_full_batch,
     as_num_workers,
     as_timeout,
-    check_finals,
     check_max_batches,
 )
-from cartwheel._internal.literals import OnDone, States, check_choice
+from cartwheel._internal.literals import States, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.rewards import common_reward_space
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, names_methods
-from cartwheel.vector.action_masks import as_mask_key, mask_source
 from cartwheel.vector.base import LAST_GRACE, PoolVectorEnv
 from cartwheel.vector.control_calls import ControlCalls
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
-from cartwheel.vector.memory_plan import plan_memory, spins
+from cartwheel.vector.memory_plan import spins
 from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.worker_choice import choose_workers
 from cartwheel.workers import launch
@@ -62,6 +57,7 @@ if TYPE_CHECKING:
         Mode,
         NumWorkers,
         ObservationMode,
+        OnDone,
         OnError,
         OnTimeout,
         OnWorkerDeath,
@@ -302,9 +298,6 @@ class VectorEnv(
             max_episodes_per_worker,
             as_memory_limit(max_worker_memory),
         )
-        self._autoreset_mode = as_autoreset_mode(autoreset_mode)
-        check_choice("on_done", on_done, OnDone)
-        check_finals(final_obs, final_names, self.autoreset_mode)
         self._rules = Rules.from_keywords(
             max_episode_steps, ignore_terminations, action_repeat, staggered_reset
         )
@@ -314,31 +307,24 @@ class VectorEnv(
                 "the environments in `env_fns` instead, or use gymnasium.vector.AsyncVectorEnv."
             )
         self.env_fns = as_env_fns(env_fns)
-        self.num_envs = len(self.env_fns)
-        self.batch_size = as_batch_size(batch_size, self.num_envs)
-        self.full_batch = as_full_batch(full_batch, self.batch_size, self.num_envs)
+        self._set_batches(
+            len(self.env_fns),
+            batch_size,
+            full_batch=full_batch,
+            autoreset_mode=autoreset_mode,
+            on_done=on_done,
+            final_obs=final_obs,
+            final_names=final_names,
+            action_mask=action_mask,
+        )
         if self.batch_size < self.num_envs and observation_mode != "same":
             raise ValueError(
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
             )
-        retires = self.restart_policy.retires
-        choose_executor = functools.partial(
-            as_executor,
-            executor,
-            self.num_envs,
-            on_timeout=on_timeout,
-            on_worker_death=on_worker_death,
-            retires=retires,
-        )
-        self.executor = choose_executor(measures=num_workers == "auto")
-        max_workers = as_num_workers(
-            num_workers, max_concurrency, self.num_envs, retires=retires, measures=True
-        )
         Batching.check_mode(observation_mode)
         as_context(context)
         check_max_batches(max_batches)
         check_choice("states", states, States)
-        self.states: States = states
         for name, value in (("shared_memory", shared_memory), ("copy", copy), ("daemon", daemon)):
             if isinstance(value, str):  # such as "process", which is an executor
                 as_bool(name, value)
@@ -349,29 +335,12 @@ class VectorEnv(
         self.worker = None
         self.observation_mode = observation_mode
         self.max_concurrency = max_concurrency
-        self.on_done = on_done
-        self.final_obs = final_obs
-        self.final_names = final_names
-        self.action_mask = as_mask_key(action_mask)
+        self.states: States = states
 
         spin, reminder = spins(), reminder_s()
         deadline = Deadline(timeout)
-        if num_workers == "auto":
-            self._worker_choice = choose_workers(
-                VectorEnv,
-                self.env_fns[0],
-                self.num_envs,
-                max_workers,
-                executor=self.executor,
-                context=context,
-                daemon=daemon,
-                retires=retires,
-                deadline=deadline,
-            )
-            max_workers = self._worker_choice.num_workers
-            if max_workers == 1:
-                self.executor = choose_executor()
-        self._group = self._start(1 if self.executor == "inline" else max_workers, spin=spin)
+        chosen = self._choose_workers(executor, num_workers, deadline)
+        self._group = self._start(chosen, spin=spin)
         try:
             self._open(deadline, max_batches, spin=spin, reminder=reminder)
         except BaseException:
@@ -390,30 +359,59 @@ class VectorEnv(
             [process.pid for process in self._group.processes],
         )
 
-    def _start(self, num_workers: int, *, spin: bool) -> WorkerGroup:
-        ranges = shards(self.num_envs, num_workers)
-        name = self._class_name
-        start: launch.Start
-        if self.executor == "inline":
-            start = functools.partial(
-                launch.start_inline,
-                reserve=self._reserves_calls,
-                restart_policy=self.restart_policy,
-            )
-        elif self.executor == "thread":
-            start = functools.partial(
-                launch.start_threads, name=name, spin=spin, restart_policy=self.restart_policy
-            )
-        else:
-            start = functools.partial(
-                launch.start_processes,
-                name=name,
-                context=as_context(self.context),
+    def _choose_workers(
+        self, executor: Executor, num_workers: NumWorkers, deadline: Deadline
+    ) -> int:
+        """Sets the executor; returns the number of workers, for which ``"auto"`` measures one."""
+        policy = self.restart_policy
+        choose_executor = functools.partial(
+            as_executor,
+            executor,
+            self.num_envs,
+            on_timeout=policy.on_timeout,
+            on_worker_death=policy.on_worker_death,
+            retires=policy.retires,
+        )
+        self.executor = choose_executor(measures=num_workers == "auto")
+        chosen = as_num_workers(
+            num_workers, self.max_concurrency, self.num_envs, retires=policy.retires, measures=True
+        )
+        if num_workers == "auto":
+            self._worker_choice = choose_workers(
+                VectorEnv,
+                self.env_fns[0],
+                self.num_envs,
+                chosen,
+                executor=self.executor,
+                context=self.context,
                 daemon=self.daemon,
-                spin=spin,
-                restart_policy=self.restart_policy,
+                retires=policy.retires,
+                deadline=deadline,
             )
-        return start(self.env_fns, ranges)
+            chosen = self._worker_choice.num_workers
+            if chosen == 1:
+                self.executor = choose_executor()
+        return 1 if self.executor == "inline" else chosen
+
+    def _start(self, num_workers: int, *, spin: bool) -> WorkerGroup:
+        ranges, policy = shards(self.num_envs, num_workers), self.restart_policy
+        if self.executor == "inline":
+            return launch.start_inline(
+                self.env_fns, ranges, reserve=self._reserves_calls, restart_policy=policy
+            )
+        if self.executor == "thread":
+            return launch.start_threads(
+                self.env_fns, ranges, name=self._class_name, spin=spin, restart_policy=policy
+            )
+        return launch.start_processes(
+            self.env_fns,
+            ranges,
+            name=self._class_name,
+            context=as_context(self.context),
+            daemon=self.daemon,
+            spin=spin,
+            restart_policy=policy,
+        )
 
     def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
         """Raises if the workers made environments that do not fit together."""
@@ -454,30 +452,13 @@ class VectorEnv(
         descriptions = self._group.describe(deadline)
         self._check_descriptions(descriptions)
         self._read_descriptions(descriptions)
-        plan = plan_memory(
-            (self.single_observation_space, self.single_action_space),
-            self._group.shards,
-            self.batch_size,
-            max_batches,
-            dense_finals=self.final_obs == "dense",
-            reward_space=self.reward_space,
-        )
-        masks = mask_source(
-            self.action_mask,
-            self.single_observation_space,
-            plan["observations"],
-            self.single_action_space,
-        )
-        shard = {
-            "observations": plan["observations"],
-            "actions": plan["actions"],
+        plan, masks = self._plan_memory(self._group.shards, max_batches)
+        of_rows = {
             "autoreset_mode": self.autoreset_mode.value,
             "freeze": self.on_done == "freeze",
             "rules": self._rules.as_dict(),
-            "dense_finals": plan["dense_finals"],
-            "reward_width": plan["reward_width"],
         }
-        memory, own_shard = launch.set_up(self._group, plan, shard)
+        memory, own_shard = launch.set_up(self._group, plan, of_rows)
         callbacks: _WorkerCallbacks = WorkerCallbacks(
             self, self._group, self.action_space, self.restart_policy.call_timeout, self.states
         )

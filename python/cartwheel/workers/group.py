@@ -357,7 +357,7 @@ class WorkerGroup:
     def hand_over(
         self,
         worker: int,
-        shard: dict[str, Any],
+        over: list[bool] | None = None,
         resumed: dict[str, Any] | None = None,
         more: Sequence[Descriptor] = (),
     ) -> None:
@@ -365,12 +365,14 @@ class WorkerGroup:
 
         Args:
             worker: The index of the worker.
-            shard: Keywords of ``Shard``, without the worker.
+            over: For each row of a restarted worker, whether its episode was over.
             resumed: The state of the dead process, for a restarted worker.
             more: Descriptors to send after those of the memory.
         """
         assert self.setup is not None, "there is memory to hand over"
-        memory, plan, _ = self.setup
+        memory, plan, shard = self.setup
+        if over is not None:
+            shard = {**shard, "over": over}
         channel = self.channels[worker]
         message = channel.pack(({**plan, "worker": worker}, shard, resumed))
         channel.post((message, [*memory.descriptors(), *more]))

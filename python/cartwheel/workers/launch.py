@@ -13,7 +13,7 @@ import pickle
 import resource
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.workers.restart_policy import RestartPolicy
-
-
-class Start(Protocol):
-    """Starts the workers of one executor."""
-
-    def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> WorkerGroup:
-        """Starts one worker for each shard."""
 
 
 def start_inline(
@@ -223,21 +216,21 @@ def _can_be_pickled(env_fn: EnvFn) -> bool:
     return True
 
 
-def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
+def set_up(group: WorkerGroup, plan: dict[str, Any], rows: dict[str, Any]) -> tuple[Memory, Shard]:
     """Makes the memory and sends it to worker processes, which then begin to serve.
 
     Args:
         group: Workers that have described their environments.
         plan: Keywords of ``Memory``.
-        shard: Keywords of ``Shard``, without the worker and the objects.
+        rows: Keywords of ``Shard`` about the steps and resets of rows.
 
     Returns:
         The memory, and the caller's own shard. With threads and processes, this shard only
         describes the environments and steps none.
     """
-    memory, own = make_memory(group, plan, shard)
+    memory, own = make_memory(group, plan, rows)
     for worker in range(len(group.processes)):
-        group.hand_over(worker, shard)
+        group.hand_over(worker)
     return memory, own
 
 
@@ -254,10 +247,12 @@ def let_threads_serve(group: WorkerGroup) -> None:
 
 
 def make_memory(
-    group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]
+    group: WorkerGroup, plan: dict[str, Any], rows: dict[str, Any]
 ) -> tuple[Memory, Shard]:
     """Makes the memory and the caller's own shard, as :func:`set_up` returns them."""
     memory = Memory(**plan, shared=bool(group.processes))
+    of_both = ("observations", "actions", "dense_finals", "reward_width")
+    shard = {**{name: plan[name] for name in of_both}, **rows}
     group.setup = (memory, plan, shard)
     own = group.local or Worker(LocalWorkerChannel(LocalChannel()), 0, is_remote=False)
     return memory, Shard(own, **shard, objects=group.objects[0])

@@ -85,7 +85,7 @@ def continue_with(
         left: What a process that retired left.
     """
     assert group.setup is not None, "there is memory"
-    memory, _, shard = group.setup
+    memory, *_ = group.setup
     first, last = group.shards[worker]
     rollouts = memory.rollouts()
     resumed = {
@@ -97,7 +97,7 @@ def continue_with(
         "drawn": [row - first for row in group.drawn if first <= row < last],
     }
     descriptors = [descriptor for *_, descriptor in rollouts]
-    group.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
+    group.hand_over(worker, over, resumed, descriptors)
     _received(group, worker, deadline)
 
 
