@@ -21,14 +21,7 @@ from cartwheel.recorder.frames import FrameSource, why_no_video
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.metadata import Origins, states_of
 from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
-from cartwheel.recorder.video import (
-    EpisodeVideos,
-    TiledVideo,
-    VideoOutput,
-    VideoRecorder,
-    encoder,
-    free_numbers,
-)
+from cartwheel.recorder.video import VideoOutput, VideoRecorder, encoder
 from cartwheel.recorder.writer import Files, Format, Writer, as_folder, finish, make_files
 from cartwheel.wrappers._shared.reports import reported_keys
 from cartwheel.wrappers.base import VectorWrapper
@@ -167,27 +160,21 @@ class RecordEpisode(VectorWrapper):
         self._check_rewards(env)
         super().__init__(env)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
-        flags = {
-            "save_trajectory": save_trajectory,
-            "save_video": save_video,
-            "info_on_video": info_on_video,
-            "save_on_reset": save_on_reset,
-            "record_reward": record_reward,
-            "record_env_state": record_env_state,
-        }
-        for name, flag in flags.items():
-            if flag is not None or name not in ("save_video", "record_env_state"):
-                as_bool(name, flag)
+        as_bool("save_trajectory", save_trajectory)
+        as_bool("info_on_video", info_on_video)
+        as_bool("save_on_reset", save_on_reset)
+        as_bool("record_reward", record_reward)
+        if save_video is not None:
+            save_video = as_bool("save_video", save_video)
+        if record_env_state is not None:
+            as_bool("record_env_state", record_env_state)
         check_choice("format", format, Format)
-        functions = {"save_video_trigger": save_video_trigger, "episode_filter": episode_filter}
-        for name, function in functions.items():
-            if function is not None and not callable(function):
-                raise TypeError(f"`{name}` must be a function, got {function!r}.")
+        _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
         video_fps, queue_mb = as_positive("video_fps", video_fps), as_positive("queue_mb", queue_mb)
         if max_steps_per_video is not None:
             max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
         video_rows = self._video_rows(video_envs)
-        has_videos = self._can_have_videos(save_video)
+        has_videos = self._can_have_videos(save_video=save_video)
         if not save_trajectory and not has_videos:
             raise ValueError(
                 "nothing would be recorded: give save_trajectory=True or save_video=True."
@@ -196,6 +183,7 @@ class RecordEpisode(VectorWrapper):
             encoder()
             if info_on_video:
                 load_library("PIL.Image")
+
         states = states_of(env, self._source.envs, asked=record_env_state)
         self._trajectories = self._make_trajectories(
             saves=save_trajectory,
@@ -203,29 +191,22 @@ class RecordEpisode(VectorWrapper):
             get_state=states if save_trajectory else None,
         )
         folder = as_folder(output_dir)
-        given = {"source_type": source_type, "source_desc": source_desc}
-        facts = {key: text for key, text in given.items() if text is not None} | self._facts()
         self._files: Files | None = None
         if save_trajectory:
+            source = {"source_type": source_type, "source_desc": source_desc}
+            facts = {key: text for key, text in source.items() if text is not None} | self._facts()
             spaces = self._trajectories.spaces
             self._files = make_files(self, spaces, folder, trajectory_name, format, facts)
-        flush = self._files.flush if self._files else lambda: None
-        self._writer = Writer(int(queue_mb * 1e6), flush)
-        #: Ends the thread and the files, also at the end of the program or of the wrapper.
-        self._finish = Finalizer(self, finish, self._writer, self._files)
-        # At the end of the program before h5py's own end, which the thread would not survive.
-        atexit.register(self._finish)
+        self._start_writer(int(queue_mb * 1e6))
         self._videos: VideoRecorder | None = None
         if has_videos:
-            numbers = free_numbers(folder)
-            output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._videos = VideoRecorder(
                 self.num_envs,
+                video_rows,
                 FrameSource(env, video_rows, self._source.autoreset_mode),
-                TiledVideo(output, self.num_envs)
-                if isinstance(video_envs, str)
-                else EpisodeVideos(output, video_rows),
+                VideoOutput(folder, self._writer, video_fps, max_steps_per_video),
                 save_video_trigger,
+                is_tiled=isinstance(video_envs, str),
                 has_captions=info_on_video,
             )
         #: Rows cannot be drawn while others are in flight.
@@ -235,6 +216,18 @@ class RecordEpisode(VectorWrapper):
         self._control_mode = getattr(env.unwrapped, "control_mode", None)
         #: Keys of infos that are about the episode that ended, in ``SAME_STEP``, too.
         self._reports = reported_keys(env)
+        self._begin_recording()
+
+    def _start_writer(self, limit: int) -> None:
+        """Starts the thread that writes, which lets so many bytes wait."""
+        self._writer = Writer(limit, self._files.flush if self._files else lambda: None)
+        #: Ends the thread and the files, also at the end of the program or of the wrapper.
+        self._finish = Finalizer(self, finish, self._writer, self._files)
+        # At the end of the program before h5py's own end, which the thread would not survive.
+        atexit.register(self._finish)
+
+    def _begin_recording(self) -> None:
+        """Sets what changes with each batch: nothing is recorded yet."""
         self._rows, self._origins = np.arange(self.num_envs), Origins(self.num_envs)
         #: Rows whose present episode is recorded.
         self._open = np.zeros(self.num_envs, np.bool_)
@@ -265,8 +258,8 @@ class RecordEpisode(VectorWrapper):
             return list(range(self.num_envs))
         return as_rows(video_envs, self.num_envs, "video_envs")
 
-    def _can_have_videos(self, save_video: bool | None) -> bool:  # noqa: FBT001 - an argument
-        if save_video is not None and not save_video:
+    def _can_have_videos(self, *, save_video: bool | None) -> bool:
+        if save_video is False:
             return False
         wrong = why_no_video(self, self._source.autoreset_mode)
         if save_video and wrong is not None:
@@ -500,3 +493,10 @@ class RecordEpisode(VectorWrapper):
             "truncated": flags[1],
             **flagged,
         }
+
+
+def _check_functions(**functions: Any) -> None:
+    """Raises ``TypeError`` unless these arguments are functions or ``None``."""
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"`{name}` must be a function, got {function!r}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +40,19 @@ class VideoOutput:
         writer: The thread that encodes.
         fps: Frames per second.
         max_steps: The maximum number of steps of a video; ``None`` for any number.
-        numbers: The numbers of the files.
+        numbers: The numbers of the files: above all that have one in the folder.
     """
 
     folder: FilePath
     writer: Writer
     fps: float
     max_steps: int | None
-    numbers: Iterator[int]
+    numbers: Iterator[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = (path.name[: -len(".mp4")].partition("_")[0] for path in self.folder.glob("*.mp4"))
+        taken = [int(name) for name in names if name.isdecimal()]
+        self.numbers = itertools.count(max(taken, default=-1) + 1)
 
     def open(self, suffix: str = "") -> Video:
         """Begins a video."""
@@ -81,11 +86,10 @@ class EpisodeVideos:
 
     Args:
         output: The folder, thread and format.
-        rows: The environments.
     """
 
-    def __init__(self, output: VideoOutput, rows: list[int]) -> None:
-        self._output, self.rows = output, rows
+    def __init__(self, output: VideoOutput) -> None:
+        self._output = output
         self._videos: dict[int, Video] = {}
         #: Videos that were cut from the present episode of a row.
         self._cut: dict[int, list[Video]] = {}
@@ -135,8 +139,8 @@ class TiledVideo:
 
     def __init__(self, output: VideoOutput, num_envs: int) -> None:
         self._output = output
-        self.rows = list(range(num_envs))
         self._columns = math.ceil(math.sqrt(num_envs))
+        self._lines = math.ceil(num_envs / self._columns)
         self._canvas: Frame | None = None
         self._video: Video | None = None
 
@@ -181,8 +185,8 @@ class TiledVideo:
         for row, frame in frames.items():
             height, width = frame.shape[:2]
             if self._canvas is None:
-                lines = math.ceil(len(self.rows) / self._columns)
-                self._canvas = np.zeros((lines * height, self._columns * width, 3), np.uint8)
+                size = (self._lines * height, self._columns * width, 3)
+                self._canvas = np.zeros(size, np.uint8)
             line, column = divmod(row, self._columns)
             top, left = line * height, column * width
             self._canvas[top : top + height, left : left + width] = frame
@@ -192,42 +196,39 @@ def _captioned(frame: Frame, lines: list[str] | None) -> Frame:
     return with_caption(frame, lines) if lines else frame
 
 
-def free_numbers(folder: FilePath) -> Iterator[int]:
-    """Numbers for videos: above all that have a file in a folder."""
-    names = (path.name[: -len(".mp4")].partition("_")[0] for path in folder.glob("*.mp4"))
-    taken = [int(name) for name in names if name.isdecimal()]
-    return itertools.count(max(taken, default=-1) + 1)
-
-
 class VideoRecorder:
     """Draws recorded rows and adds the frames to their videos.
 
     Args:
         num_envs: The number of environments.
+        rows: The recorded ones.
         frames: Draws rows.
-        videos: The videos of the rows.
+        output: The folder, thread and format.
         trigger: Whether a step is drawn, by its number; ``None``: all are.
+        is_tiled: Whether one video has all rows, instead of one for each of their episodes.
         has_captions: Whether numbers are written on the frames.
 
     Attributes:
-        rows: The recorded rows.
+        rows: The recorded rows, which recorders around this one ask for.
     """
 
     def __init__(
         self,
         num_envs: int,
+        rows: list[int],
         frames: FrameSource,
-        videos: EpisodeVideos | TiledVideo,
+        output: VideoOutput,
         trigger: Callable[[int], bool] | None,
         *,
+        is_tiled: bool,
         has_captions: bool,
     ) -> None:
-        self._frames, self._videos, self._trigger = frames, videos, trigger
-        self._has_captions = has_captions
-        self._is_tiled = isinstance(videos, TiledVideo)
-        self.rows = videos.rows
+        self._frames, self._trigger = frames, trigger
+        self._videos = TiledVideo(output, num_envs) if is_tiled else EpisodeVideos(output)
+        self._is_tiled, self._has_captions = is_tiled, has_captions
+        self.rows = rows
         self._has_video = np.zeros(num_envs, np.bool_)
-        self._has_video[self.rows] = True
+        self._has_video[rows] = True
         #: The frames of recorded rows in the present batch; ``None``: nothing is drawn.
         self._drawn: dict[int, Any] | None = None
 
