@@ -191,15 +191,7 @@ class AgentBatches:
         batch, rewards, terminations, truncations, infos = result
         over = terminations | truncations
         are_over = np.count_nonzero(over) > 0
-        last, has_last = batch, not self._is_same_step
-        last_infos: dict[str, Any] = {}
-        if "_final_obs" in infos:
-            infos = dict(infos)
-            finals, has_last = infos.pop("final_obs"), infos.pop("_final_obs")
-            last_infos = infos.pop("final_info", last_infos)
-            infos.pop("_final_info", None)
-            if are_over:  # otherwise they are those of the batch
-                last = finals if is_dense(finals) else self._filled(batch, finals, has_last)
+        last, has_last, last_infos, infos = self._take_last(batch, infos, are_over=are_over)
         rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
@@ -249,6 +241,27 @@ class AgentBatches:
         final_infos = self._split(last_infos)
         final_present &= acted | truncated  # a failed row repeats those of agents that had ended
         return columns._replace(finals=Finals(self.groups_of(last), final_present, *final_infos))
+
+    def _take_last(
+        self, batch: dict[str, Any], infos: dict[str, Any], *, are_over: bool
+    ) -> tuple[dict[str, Any], Any, dict[str, Any], dict[str, Any]]:
+        """Takes the last results of rows that are over out of the infos of a step.
+
+        Returns:
+            The true next observations, which are the batch unless a row restarted in the step;
+            which rows have one (or whether all have); the last infos; and the other infos.
+        """
+        if "_final_obs" not in infos:
+            return batch, not self._is_same_step, {}, infos
+        infos = dict(infos)
+        last, has_last = infos.pop("final_obs"), infos.pop("_final_obs")
+        last_infos = infos.pop("final_info", {})
+        infos.pop("_final_info", None)
+        if not are_over:
+            last = batch
+        elif not is_dense(last):
+            last = self._filled(batch, last, has_last)
+        return last, has_last, last_infos, infos
 
     def _end_agents(
         self,
