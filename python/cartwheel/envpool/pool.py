@@ -18,9 +18,9 @@ from cartwheel.envpool.config import spread_seeds
 from cartwheel.envpool.formats import check_length, checked, form_of, read_actions, safe_dtypes
 from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.registry import info_dtypes
+from cartwheel.envpool.saved import SavedPool
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.vector.state_dict import check_array, check_header, check_keys, check_list, new_state
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -52,7 +52,7 @@ class Batch(NamedTuple):
     infos: dict[str, Any]
 
 
-class EnvPool(ClosesAfterWith, Generic[Step]):
+class EnvPool(SavedPool, ClosesAfterWith, Generic[Step]):
     """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 
     Only one thread may use a pool at a time: a call during a call of another thread raises
@@ -407,69 +407,6 @@ class EnvPool(ClosesAfterWith, Generic[Step]):
     def stats(self) -> Stats:
         """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
         return self._envs.stats()
-
-    # States
-
-    def state_dict(self) -> dict[str, Any]:
-        """Saves the pool, as :meth:`cartwheel.VectorEnv.state_dict` does.
-
-        Raises:
-            ValueError: An environment cannot be saved, as those of several players.
-            gymnasium.error.AlreadyPendingCallError: Results are outstanding.
-        """
-        elapsed, ended, fresh = self._episodes()
-        episodes = {
-            "elapsed": np.array(elapsed, np.int32),
-            "ended": np.array(ended, np.bool_),
-            "fresh": np.array(fresh, np.bool_),
-        }
-        envs, seeds = self._envs.state_dict(), list(self._seeds)
-        return new_state("envpool", episodes=episodes, seeds=seeds, envs=envs)
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Continues from a state of :meth:`state_dict`, as in :meth:`cartwheel.VectorEnv`.
-
-        Returns:
-            What the environments last showed.
-
-        Raises:
-            TypeError: ``state`` is not a dictionary.
-            ValueError: It is of another version or of another pool. Nothing has changed.
-            gymnasium.error.AlreadyPendingCallError: Results are outstanding.
-        """
-        check_header(state, "envpool", ("episodes", "seeds", "envs"))
-        episodes, num_envs = state["episodes"], self.num_envs
-        check_keys("state['episodes']", episodes, ("elapsed", "ended", "fresh"))
-        for name, dtype in (("elapsed", np.int32), ("ended", np.bool_), ("fresh", np.bool_)):
-            check_array(f"state['episodes'][{name!r}]", episodes[name], (num_envs,), dtype)
-        seeds: list[int | None] = state["seeds"]
-        check_list("state['seeds']", seeds, num_envs)
-        if not all(isinstance(seed, int | None) for seed in seeds):
-            raise ValueError(f"`state['seeds']` must be integers or None, got {seeds}")
-        before = self._episodes()
-        try:
-            observations: Any = self._envs.load_state_dict(state["envs"])
-        except BaseException:
-            with contextlib.suppress(Exception):  # closed or broken
-                self._pool.set_episodes(*before)
-            raise
-        columns = (episodes[name].tolist() for name in ("elapsed", "ended", "fresh"))
-        self._pool.set_episodes(*columns)
-        self._seeds = list(seeds)
-        return observations if self._convert is None else self._convert(observations)
-
-    # What the states of wrappers have of the rows, as of ``SavedRows``
-
-    def _rows(self, *, envs: bool) -> dict[str, Any] | None:
-        return self.state_dict() if envs else None
-
-    def _load_rows(self, state: dict[str, Any]) -> Any:
-        return None if state["envs"] is None else self.load_state_dict(state["envs"])
-
-    def _episodes(self) -> tuple[list[int], list[bool], list[bool]]:
-        episodes = self._pool.episodes()
-        assert episodes is not None, "counted from the beginning"
-        return episodes
 
     # Other methods
 
