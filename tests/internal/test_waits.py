@@ -177,6 +177,60 @@ def test_a_wait_of_no_time_looks_once():
     assert next(slices()) > 0
 
 
+class Told(Exception):
+    """Raised by the handlers of these tests."""
+
+
+@pytest.fixture
+def told():
+    """Handlers of two signals that raise; the numbers of those that were called."""
+    numbers = []
+
+    def tell(number, _frame):
+        numbers.append(number)
+        raise Told
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield numbers
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_each_signal_of_an_uninterrupted_block_is_handled_also_where_a_handler_raises(told):
+    def run():
+        with process.uninterrupted():
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+                signal.raise_signal(number)
+            assert not told
+
+    with pytest.raises(Told):
+        run()
+    assert told == [signal.SIGTERM, signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_as_handlers_are_put_back_leaves_none_behind(told, monkeypatch, number):
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    put, is_over = signal.signal, False
+
+    def put_and_raise(*what):
+        before = put(*what)
+        if is_over and not told:
+            signal.raise_signal(number)
+        return before
+
+    def run():
+        nonlocal is_over
+        with process.uninterrupted():
+            is_over = True
+
+    monkeypatch.setattr(signal, "signal", put_and_raise)
+    with pytest.raises(Told):
+        run()
+    assert told == [number]
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
 def test_a_signal_is_handled_after_an_uninterrupted_block_and_at_once_in_a_child(number):
     def handle(*_):

@@ -49,16 +49,23 @@ def uninterrupted() -> Iterator[None]:
         else:
             received.append((number, frame))
 
+    def handle_received() -> None:
+        if received:
+            with contextlib.ExitStack() as rest:
+                rest.callback(handle_received)  # also where this handler raises
+                number, frame = received.pop(0)
+                handlers[number](number, frame)
+
     try:
         for number in handlers:
             signal.signal(number, defer)
         yield
     finally:
         is_over = True
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in received:
-            handlers[number](number, frame)
+        with contextlib.ExitStack() as stack:  # a handler that was put back may raise meanwhile
+            stack.callback(handle_received)
+            for number, handler in handlers.items():
+                stack.callback(signal.signal, number, handler)
 
 
 #: The maximum number of seconds of a wait between two looks for signals.
