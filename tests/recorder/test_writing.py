@@ -16,6 +16,7 @@ import pytest
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset, writer
 from cartwheel.recorder.layouts import ManiSkillFiles
+from cartwheel.recorder.trajectory_recorder import TrajectoryRecorder
 from cartwheel.wrappers import RescaleObservation
 from tests.support.environments import SamplingEnv, transcripts
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
@@ -356,6 +357,30 @@ def test_a_filter_that_raises_loses_the_episode_that_it_is_about(tmp_path, mode,
             [(arrays, about)] = row
             assert arrays["obs"].ravel().tolist() == list(range(steps + 1))
             assert about["terminated"] == is_over
+
+
+@pytest.mark.parametrize("has_step", [False, True])
+def test_ctrl_c_as_the_last_step_is_added_ends_its_episode(tmp_path, monkeypatch, has_step):
+    add = TrajectoryRecorder.add
+
+    def add_until_ctrl_c(self, *arguments):
+        if has_step:
+            add(self, *arguments)
+        raise KeyboardInterrupt
+
+    envs = cartwheel.VectorEnv(transcripts(2, 4), executor="inline")
+    recorder = record(tmp_path, envs)
+    recorder.reset(seed=1)
+    recorder.step([1, 1])
+    with monkeypatch.context() as patch:
+        patch.setattr(TrajectoryRecorder, "add", add_until_ctrl_c)
+        with pytest.raises(KeyboardInterrupt):
+            recorder.step([1, 1])
+    recorder.step([1, 1])
+    recorder.close()
+    [(arrays, about)] = recorded_episodes(tmp_path, 2)[0]
+    assert arrays["obs"].ravel().tolist() == [0, 1, 2][: 2 + has_step]
+    assert about["terminated"] == arrays["terminated"][-1] == has_step
 
 
 def test_each_row_has_the_options_of_its_own_reset(tmp_path):

@@ -1,4 +1,7 @@
-"""Records the episodes of a vector environment."""
+"""Records the episodes of a vector environment.
+
+This file is above 500 lines because it has the documentation of every argument.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from cartwheel.recorder.video import VideoOutput, VideoRecorder, encoder
 from cartwheel.recorder.writer import Files, Format, Writer, as_folder, finish, make_files
 from cartwheel.wrappers._shared.reports import reported_keys
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, NOWHERE, RESET, SHOWN, TRANSITION
 
 if TYPE_CHECKING:
     import os
@@ -355,32 +358,37 @@ class RecordEpisode(VectorWrapper):
         if batch.skipped is not None:
             self._origins.skip(rows, batch.skipped)
         steps &= self._open[rows]
-        over, finals = None, None
+        ended, finals = NOWHERE, None
         if batch.rewards is not None:
             self._steps += 1
             over = np.logical_or(batch.terminations, batch.truncations)
-            if not np.count_nonzero(over):
-                over = None
-            elif self._source.is_same_step:
-                begins = begins | (over & (kinds != SHOWN))
-                finals = self._finals(batch, rows, steps, over)
+            if np.count_nonzero(over):
+                if self._source.is_same_step:
+                    begins = begins | (over & (kinds != SHOWN))
+                    finals = self._finals(batch, rows, steps, over)
+                ended = np.flatnonzero(steps & over)
         if self._videos is not None:
             self._videos.draw(self._steps, rows, steps, begins)
         last_infos = infos_of_ended(batch.infos, self._reports)
-        if steps.any():
-            self._add(batch, rows, steps, begins, finals, last_infos)
-        if self._videos is not None and batch.rewards is not None:
-            lengths = self._trajectories.lengths(slice(None))
-            self._videos.step(batch, rows, steps, begins, last_infos, lengths, self._returns)
-        if over is not None:
-            ended = np.flatnonzero(steps & over)
-            flags = np.stack([batch.terminations, batch.truncations], axis=1)[ended]
-            self._end_each(rows[ended], flags, keep=True)
-            self._trajectories.shrink()
-        if batch.absent is not None:
-            begins = begins & ~batch.absent
+        before = self._trajectories.lengths(rows[ended])
+        try:
+            if steps.any():
+                self._add(batch, rows, steps, begins, finals, last_infos)
+            if self._videos is not None and batch.rewards is not None:
+                lengths = self._trajectories.lengths(slice(None))
+                self._videos.step(batch, rows, steps, begins, last_infos, lengths, self._returns)
+        finally:  # also after Ctrl-C: a later end would not know the flags
+            if len(ended):
+                has_step = self._trajectories.lengths(rows[ended]) > before
+                self._cut_short(rows[ended[~has_step]])
+                ended = ended[has_step]
+                flags = np.stack([batch.terminations, batch.truncations], axis=1)[ended]
+                self._end_each(rows[ended], flags, keep=True)
+                self._trajectories.shrink()
         if batch.rejoined is not None:
             begins = begins | batch.rejoined
+        if batch.absent is not None:
+            begins = begins & ~batch.absent
         if begins.any():
             self._begin(batch, rows, begins)
 
