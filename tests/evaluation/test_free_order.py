@@ -10,6 +10,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import mujoco, wrappers
+from cartwheel.evaluation import stepping
 from tests.support.cases import lean
 from tests.support.environments import Untouched, transcripts
 from tests.support.evaluations import (
@@ -264,4 +265,16 @@ def test_environments_in_flight_are_refused_and_stay_as_they_are(build_with):
         cartwheel.evaluate(envs, ones, **FREE)
     assert envs.in_flight == [0, 1]
     assert envs.recv()[1].tolist() == [1, 1]
+    assert_at_rest(envs)
+
+
+def test_ctrl_c_as_rows_are_dropped_leaves_the_order_of_recv(build_with, monkeypatch):
+    def interrupted(_envs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stepping, "drop_in_flight", interrupted)
+    envs = build_with(INLINE, transcripts(2, 3))
+    with pytest.raises(KeyboardInterrupt):
+        cartwheel.evaluate(envs, ones, **FREE)
+    assert envs.recv_order == "sent"
     assert_at_rest(envs)

@@ -294,10 +294,12 @@ def received_as_done(envs: Any) -> Iterator[None]:
     finally:
         # The exception that ends the evaluation is raised, and not one of a row that is dropped. If
         # a row is later than the time-out allows, the next reset waits for it.
-        with contextlib.suppress(Exception):
-            drop_in_flight(envs)
-        with contextlib.suppress(Exception):  # closed or broken
-            pool.recv_order = own
+        try:
+            with contextlib.suppress(Exception):
+                drop_in_flight(envs)
+        finally:  # also after Ctrl-C, which gives up what is in flight
+            with contextlib.suppress(Exception):  # closed or broken
+                pool.recv_order = own
 
 
 class Step(NamedTuple):

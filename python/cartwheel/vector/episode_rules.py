@@ -103,8 +103,8 @@ def whole_episodes(envs: Any) -> Iterator[None]:
     if rules is None or not rules.staggered_reset:
         yield
         return
-    inner._begins_whole = True
     try:
+        inner._begins_whole = True
         yield
     finally:
         inner._begins_whole = False
