@@ -1,9 +1,12 @@
 """Pools by task id: ids, configuration, seeds, registration, specs."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +16,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from cartwheel import NativeVectorEnv, VectorEnv, envpool
 from cartwheel._cartwheel import SlabLease
+from cartwheel.envpool import registry
 from tests.envpool.tasks import NESTED, TRANSCRIPT, single
 from tests.support.environments import TranscriptEnv
 from tests.support.platforms import linux_only
@@ -314,6 +318,25 @@ def test_an_id_cannot_be_registered_twice(taken):
         with pytest.raises(ValueError, match=f"{taken}.* is taken: register another"):
             envpool.register(ids[0], TranscriptEnv, aliases=ids[1])
     assert "tests/New-v0" not in envpool.list_all_envs()
+
+
+def test_of_two_threads_one_registers_an_id(monkeypatch):
+    both = threading.Barrier(2)
+
+    def find_with_both(_name):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.1)
+
+    def is_registered(_thread):
+        with contextlib.suppress(ValueError):
+            envpool.register("tests/Contended-v0", TranscriptEnv)
+            return True
+        return False
+
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    monkeypatch.setattr(registry, "find_env_id", find_with_both)
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(is_registered, range(2))).count(True) == 1
 
 
 def test_one_alias_is_not_a_list_of_letters():

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
+from cartwheel._internal.process import process_lock
 from cartwheel._spec import module_advice
 from cartwheel.native.ids import find_env_id
 from cartwheel.native.mujoco.env import is_mujoco
@@ -52,6 +53,8 @@ class Task:
 
 
 _REGISTERED: dict[str, Task] = {}
+#: Held while a task is registered: of two threads with one id, one gets the error.
+_registering = process_lock()
 #: Gymnasium's ids that need a version of MuJoCo older than those that cartwheel supports.
 _UNSUPPORTED = ("Pusher-v4",)
 #: Dtypes of infos for which EnvPool and Gymnasium differ, by task.
@@ -92,11 +95,6 @@ def register(
     if isinstance(aliases, str):
         raise TypeError(f"`aliases` must be a list of ids, got {aliases!r}: [{aliases!r}].")
     ids = (task_id, *aliases)
-    for name in ids:
-        if name in _REGISTERED or find_env_id(name) is not None or name in gym.registry:
-            raise ValueError(
-                f"the task id {name!r} is taken: register another one, such as 'my_{name}'"
-            )
     find_constructor = _finding(entry_point)
     task = Task(
         task_id,
@@ -107,7 +105,13 @@ def register(
         reward_threshold=reward_threshold,
         defaults=defaults,
     )
-    _REGISTERED.update(dict.fromkeys(ids, task))
+    with _registering:
+        for name in ids:
+            if name in _REGISTERED or find_env_id(name) is not None or name in gym.registry:
+                raise ValueError(
+                    f"the task id {name!r} is taken: register another one, such as 'my_{name}'"
+                )
+        _REGISTERED.update(dict.fromkeys(ids, task))
 
 
 def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[..., Any]]:
