@@ -242,23 +242,23 @@ class InterruptedForward:
 
     def __init__(self):
         self.armed = False
-        self._in_callback = False
         self._entered, self.ended = threading.Event(), threading.Event()
 
     def control(self, _model, _data):
         if not self.armed:
             return
         if threading.get_ident() == threading.main_thread().ident:
-            self._in_callback = True
             self._entered.wait(30)
-            self._in_callback = False
         else:
             self._entered.set()
             while not self.ended.wait(0.01):
                 os.kill(os.getpid(), signal.SIGINT)
 
-    def on_signal(self, _number, _frame):
-        if self.armed and not self._in_callback:
+    def on_signal(self, _number, frame):
+        # Where a callback raises, MuJoCo's module ends the process. Each row's may be interrupted.
+        while frame is not None and frame.f_code is not InterruptedForward.control.__code__:
+            frame = frame.f_back
+        if self.armed and frame is None:
             self.armed = False
             raise KeyboardInterrupt
 
