@@ -142,6 +142,8 @@ def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
                 np.testing.assert_array_equal(failed[0], expected)
                 assert failed[1:] == (0.0, False, True, told)
                 assert isinstance(await outcome(envs.step(0, 0)), EpisodeOverError)
+                assert (await envs.call(0, "made") == made) == (action == 1)
+                assert isinstance(await outcome(envs.step(0, 0)), EpisodeOverError)
                 assert (await envs.reset(0))[0].tolist() == [0, 0]
                 assert (await envs.call(0, "made") == made) == (action == 1)
             assert isinstance(await outcome(envs.reset(0, options={"do": "exit"})), WorkerDiedError)

@@ -46,10 +46,12 @@ class Phase(enum.Enum):
     UNSTARTED = enum.auto()
     RUNNING = enum.auto()
     OVER = enum.auto()
+    #: A failure ended the episode, and the policy has hidden it: perhaps there is no environment.
+    CUT = enum.auto()
     FAILED = enum.auto()
 
 
-#: The states of a row that has an episode.
+#: The states of a row whose environment has an episode.
 _BEGUN = (Phase.RUNNING, Phase.OVER)
 
 
@@ -270,7 +272,7 @@ class Rows:
         phase = self._rows[index].phase
         if asked.kind != "step" or phase is Phase.RUNNING:
             return
-        if phase is Phase.OVER:
+        if phase in (Phase.OVER, Phase.CUT):
             raise EpisodeOverError(
                 [index],
                 f"the episode of row {index} is over: await reset({index}) before the next step",
@@ -359,7 +361,7 @@ class Rows:
                 return
         elif kind == "step" and restarts:
             row.failures += 1
-            row.phase = Phase.OVER
+            row.phase = Phase.CUT
             info = (
                 {"env_error": _text(error)[:MAX_TEXT]} if in_process else {"worker_restarted": True}
             )
