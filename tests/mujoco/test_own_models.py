@@ -261,6 +261,18 @@ def test_rows_are_not_sent_nor_stepped_by_number(make):
     envs.step(actions)
 
 
+def test_an_adapter_that_would_step_rows_apart_is_refused_and_the_other_one_works(make):
+    envs, same = make(autoreset_mode="disabled"), make(autoreset_mode="same_step")
+    with pytest.raises(TypeError, match=r"but for those of `cartwheel\.mujoco\.make`.* SAME_STEP"):
+        cartwheel.wrappers.AutoresetAdapter(cartwheel.wrappers.ClipAction(envs), "next_step")
+    adapted = cartwheel.wrappers.AutoresetAdapter(envs, "same_step")
+    assert_identical(adapted.reset(seed=4), same.reset(seed=4))
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        actions = drawn(rng, envs, np.float32)
+        assert_identical(adapted.step(actions), same.step(actions))
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_an_evaluation_is_that_of_the_same_environment_of_gymnasium(make, path, mode):
     """Rows have played their episodes at different times, and are rewarded together anyway."""

@@ -59,8 +59,8 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
     ``SAME_STEP`` works over every vector environment: rows whose episode ends are reset by a
     ``reset_mask`` right after the step. ``NEXT_STEP`` needs environments whose rows can be stepped
-    apart, which are cartwheel's (``steps_rows``): a row whose episode is over is reset while the
-    others are stepped.
+    apart, which are cartwheel's but for those of ``cartwheel.mujoco.make``: a row whose episode is
+    over is reset while the others are stepped.
 
     A value of a ``Discrete`` space in ``final_obs`` is a Python integer.
 
@@ -107,11 +107,12 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         #: Infos that every step has of every row that it steps.
         self._metrics = reported_keys(env, in_every_step=True)
         self._steps_apart: bool = getattr(env, "steps_rows", False)
-        if self._mode == AutoresetMode.NEXT_STEP and not self._steps_apart:
+        steps_apart = self._steps_apart and getattr(env.unwrapped, "sends_rows", False)
+        if self._mode == AutoresetMode.NEXT_STEP and not steps_apart:
             raise TypeError(
                 "NEXT_STEP needs a vector environment whose rows can be stepped apart, which are "
-                f"cartwheel's without wrappers of Gymnasium around them; this is {env}. SAME_STEP "
-                "works with it."
+                "cartwheel's but for those of `cartwheel.mujoco.make`, without wrappers of "
+                f"Gymnasium around them; this is {env}. SAME_STEP works with it."
             )
         self.metadata = {**env.metadata, "autoreset_mode": self._mode}
         #: Rows that their next step resets: their episode is over.
