@@ -59,15 +59,14 @@ class Progress:
 def reporting(
     progress: bool | Callable[[int, int], object],  # noqa: FBT001 - the caller's argument
     total: int,
-    label: str,
 ) -> Iterator[Callable[[int], Any]]:
-    """Yields a function that is told how many of ``total`` parts are done.
+    """Yields a function that is told how many of ``total`` episodes are done.
 
     It draws a bar for ``True``, calls a function with both numbers, and does nothing for ``False``.
     """
     if progress is True:
         with contextlib.closing(Progress(total)) as bar:
-            yield functools.partial(bar.show, label)
+            yield functools.partial(bar.show, "episodes")
     elif callable(progress):
         yield lambda done: progress(done, total)
     else:

@@ -35,21 +35,7 @@ def functions(
     pool: EnvPool[Any],
 ) -> tuple[jax.Array, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Returns the handle and the functions of a pool, see :meth:`EnvPool.xla`."""
-    if not pool._native:
-        raise RuntimeError(
-            f"XLA is unavailable for {pool.spec.task_id!r}: its environments are in Python, and "
-            "cannot run inside of a compiled function. Native ones can, such as "
-            "cartwheel/CartPole-v1."
-        )
-    if pool.autoreset_mode == AutoresetMode.SAME_STEP:
-        raise RuntimeError(
-            "XLA is unavailable in the mode SAME_STEP, whose final observations are not arrays: "
-            "use NEXT_STEP, or cartwheel.jax.envs_to_jax"
-        )
-    if pool.render_mode == "human":
-        raise RuntimeError(
-            "XLA is unavailable with render_mode='human': compiled functions do not draw windows"
-        )
+    _check_available(pool)
     pool._pool.check("xla", idle=False)
     envs: Any = pool._envs
     calls = Calls(envs)
@@ -89,6 +75,25 @@ def functions(
     for function in (recv, send, step):
         function.__dict__["pool"] = pool
     return jnp.zeros(_BYTES, np.uint8), recv, send, step
+
+
+def _check_available(pool: EnvPool[Any]) -> None:
+    """Raises ``RuntimeError`` unless compiled functions can step the environments."""
+    if not pool._native:
+        raise RuntimeError(
+            f"XLA is unavailable for {pool.spec.task_id!r}: its environments are in Python, and "
+            "cannot run inside of a compiled function. Native ones can, such as "
+            "cartwheel/CartPole-v1."
+        )
+    if pool.autoreset_mode == AutoresetMode.SAME_STEP:
+        raise RuntimeError(
+            "XLA is unavailable in the mode SAME_STEP, whose final observations are not arrays: "
+            "use NEXT_STEP, or cartwheel.jax.envs_to_jax"
+        )
+    if pool.render_mode == "human":
+        raise RuntimeError(
+            "XLA is unavailable with render_mode='human': compiled functions do not draw windows"
+        )
 
 
 def _as_handle(handle: Any) -> Any:

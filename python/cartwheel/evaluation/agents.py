@@ -87,7 +87,7 @@ def evaluate_agents(
     total = envs.num_envs * episodes_per_env
     with contextlib.ExitStack() as stack:
         stack.enter_context(whole_episodes(envs._pool))
-        report = stack.enter_context(reporting(progress, total, "episodes"))
+        report = stack.enter_context(reporting(progress, total))
         playing = _AgentStepping(envs, seed, options)
         calls = Calls(envs._pool)
         while quota.done < total:

@@ -227,7 +227,7 @@ def evaluate(
         stack.enter_context(frozen(inner))
         stack.enter_context(whole_episodes(inner))
         playing = stack.enter_context(stepping(inner, order, seed, options))
-        report = stack.enter_context(reporting(progress, total, "episodes"))
+        report = stack.enter_context(reporting(progress, total))
         calls.note()
         while counter.done < total:
             done, actions = counter.done, None

@@ -486,7 +486,7 @@ class VectorEnv(
                 masks=masks,
             )
         except ProcessLookupError:  # of a worker that has ended since it described its environments
-            self._group.check_alive("construct")
+            self._group.check_alive()
             raise
         try:
             launch.let_threads_serve(self._group)

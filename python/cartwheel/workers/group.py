@@ -258,11 +258,11 @@ class WorkerGroup:
             stderr=self._last_lines(worker),
         )
 
-    def check_alive(self, phase: str) -> None:
-        """Raises the death, in this phase, of the first worker whose process has ended."""
+    def check_alive(self) -> None:
+        """Raises the death of the first worker whose process has ended before it served."""
         for worker, process in enumerate(self.processes):
             if process._popen.has_ended():
-                raise self.logged(self.died(worker, phase))
+                raise self.logged(self.died(worker, "construct"))
 
     def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
         """Returns the exception for a worker process that was killed because it hung."""
