@@ -12,6 +12,7 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_timeout, check_dictionary
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import ROW_OPTIONS, as_reset_mask
+from cartwheel._internal.suggestions import names_methods
 from cartwheel.envpool import engine
 from cartwheel.envpool.checks import EnvBusyError, as_env_ids, check_distinct
 from cartwheel.envpool.config import spread_seeds
@@ -52,6 +53,7 @@ class Batch(NamedTuple):
     infos: dict[str, Any]
 
 
+@names_methods
 class EnvPool(SavedPool, ClosesAfterWith, Generic[Step]):
     """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 

@@ -37,7 +37,9 @@ class SavedPool:
             gymnasium.error.AlreadyPendingCallError: Results are outstanding.
         """
         counts = zip(_COUNTS.items(), self._episodes(), strict=True)
-        episodes = {name: np.array(column, dtype) for (name, dtype), column in counts}
+        episodes: dict[str, Any] = {
+            name: np.array(column, dtype) for (name, dtype), column in counts
+        }
         envs, seeds = self._envs.state_dict(), list(self._seeds)
         return new_state("envpool", episodes=episodes, seeds=seeds, envs=envs)
 

@@ -190,7 +190,7 @@ class AgentBatches:
         """Converts the result of a step; rows that are ``frozen`` were not stepped."""
         batch, rewards, terminations, truncations, infos = result
         over = terminations | truncations
-        are_over = np.count_nonzero(over) > 0
+        are_over = bool(np.count_nonzero(over))
         last, has_last, last_infos, infos = self._take_last(batch, infos, are_over=are_over)
         rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])

@@ -1,37 +1,35 @@
-"""The base class of cartwheel's vector wrappers.
+"""The base class of cartwheel's vector wrappers: every way to step, and the wrapped environment.
 
-This file is above 500 lines because it has every method that wrappers inherit.
+Its bases in ``_stack`` have the other methods: states, rollouts and frozen statistics.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_bool, as_integer, as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.suggestions import names_methods
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers._stack.freezing import Freezes
 from cartwheel.wrappers._stack.source import Source
-from cartwheel.wrappers._stack.state import Stack, shown_by
-from cartwheel.wrappers._stack.step_recording import StepRecording
+from cartwheel.wrappers._stack.state import SavedWrapper
+from cartwheel.wrappers._stack.step_recording import RecordsRollouts, StepRecording
 from cartwheel.wrappers.batch import Batch, Finals, check_acted, refuse_transformed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._internal.reset_arguments import ResetOptions
-    from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.batch import ActionBatch
 
     #: The name of an operation, and its parts.
@@ -53,7 +51,7 @@ def rows_of_batch(envs: Any) -> int:
 
 
 @names_methods
-class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
+class VectorWrapper(SavedWrapper, RecordsRollouts, Freezes, ClosesAfterWith, AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 
     A wrapper of your own is a subclass that overrides :meth:`act`, :meth:`transform` or both. Every
@@ -88,12 +86,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         ValueError: The metadata of ``env`` has no autoreset mode.
     """
 
-    #: The entries of :meth:`get_own_state` that are about single rows. A state without environments
-    #: does not have them, so that it can be loaded with any number of rows.
-    row_entries: ClassVar[tuple[str, ...]] = ()
-    #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
-    #: terminations or truncations do. Then the arrays of a rollout are copies.
-    _changes_steps = True
     #: Whether the calls that this class itself overrides prepare arguments and nothing else. Then
     #: wrappers around it need not make them. A subclass that overrides a call does not have it.
     _prepares_calls = False
@@ -162,50 +154,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
                 observations are in :meth:`~cartwheel.wrappers.batch.Batch.finals`.
         """
 
-    def get_own_state(self) -> dict[str, Any]:
-        """Returns what this wrapper alone keeps from one call to the next. Override it.
-
-        Wrappers around it, and it itself, get what they keep back in :meth:`set_own_state`. Neither
-        method is about the wrapped environment.
-
-        Returns:
-            Plain data that does not change later. It consists of dictionaries with text as keys,
-            lists, arrays, numbers, text, bytes and ``None``.
-        """
-        return {}
-
-    def set_own_state(self, state: dict[str, Any]) -> None:
-        """Continues with a state of :meth:`get_own_state`. Override both, or neither.
-
-        It is called by :meth:`load_state_dict`, before the environments are restored, and begins no
-        episode. If it raises, the states of all other wrappers are set back.
-
-        Args:
-            state: A state of a wrapper of this class, for as many rows.
-
-        Raises:
-            ValueError: The wrapper does not override it, and there is something to continue with.
-        """
-        if state:
-            raise ValueError(
-                f"{type(self).__name__} has no `set_own_state`, which takes what `get_own_state` "
-                f"returned: {sorted(map(str, state))}"
-            )
-
-    def _check_own_state(self, state: dict[str, Any]) -> None:
-        """Raises ``ValueError`` unless :meth:`set_own_state` can be given this state."""
-
     def _loaded(self) -> None:
         """The environments and the states of all wrappers were loaded."""
         self._recording = self._plan = None
-
-    def _show_again(self, observations: Any) -> Any:
-        """Returns what this wrapper shows of the last observations of all rows."""
-        return shown_by(self, observations)
-
-    def _as_reset(self, batch: Batch) -> Reset:
-        """Returns the result of a reset, or of states that were restored."""
-        return batch.as_reset()
 
     def _present(self) -> Any:
         """Returns the present observations of all rows."""
@@ -216,7 +167,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         """Whether the class overrides a call: wrappers around it call it as an environment."""
         owners = {next(base for base in cls.__mro__ if name in vars(base)) for name in _CALLS}
         return any(
-            owner is not VectorWrapper and not vars(owner).get("_prepares_calls", False)
+            not issubclass(VectorWrapper, owner) and not vars(owner).get("_prepares_calls", False)
             for owner in owners
         )
 
@@ -446,87 +397,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             self._recording.check_reset(in_parts=True)
         self._source.send_reset(seed, options)
 
-    def set_state(self, env_index: Any, states: Any) -> Reset:
-        """Continues rows from states; for the wrappers, an episode begins there.
-
-        Args:
-            env_index: Row numbers; ``None`` for all rows.
-            states: One state for each row, from ``get_state``.
-
-        Returns:
-            Observations and infos of these rows, in their order.
-
-        Raises:
-            Exception: As for the wrapped environment.
-        """
-        if self._recording is not None:
-            self._recording.check_reset(in_parts=True)
-        rows = range(self.num_envs) if env_index is None else as_rows(env_index, self.num_envs)
-        numbers = np.array(rows, np.int64)
-        return self._as_reset(self._called(self._source.set_state, env_index, numbers, states))
-
-    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
-        """Saves this wrapper, the wrappers inside it and the environments.
-
-        Args:
-            envs: As for :meth:`cartwheel.VectorEnv.state_dict`.
-
-        Raises:
-            TypeError: A wrapper or the vector environment is not cartwheel's.
-            Exception: As for the wrapped environment.
-        """
-        return Stack(self, "state_dict").state(with_envs=as_bool("envs", envs))
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Continues from a state of :meth:`state_dict`, into wrappers of the same classes.
-
-        Returns:
-            What this wrapper last showed of all rows; ``None`` for a state without environments,
-            which may be of another number of rows.
-
-        Raises:
-            TypeError: A wrapper or the vector environment is not cartwheel's.
-            ValueError: The state is of other wrappers, or the state of a wrapper does not fit it.
-                Nothing has changed.
-            Exception: As for the wrapped environment.
-        """
-        return Stack(self, "load_state_dict").load(state)
-
-    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
-        """Records the next ``num_steps`` steps into contiguous arrays.
-
-        The arrays have what :meth:`step` returns. They are filled without a copy if no wrapper
-        changes observations, rewards or flags; otherwise every step is copied into them.
-
-        Args:
-            num_steps: The number of steps, from 1 to 65534.
-
-        Raises:
-            TypeError: The wrapped environment has no rollouts.
-            Exception: As for the wrapped environment.
-        """
-        self._source.check_steps_rows("rollout")
-        self.end_rollout()
-        if not self._changes_rollouts():
-            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
-            return arrays
-        num_steps = as_integer("num_steps", num_steps, 1, 65534)
-        recording = StepRecording(self, self._present(), num_steps)
-        self._recording, self._plan = recording, None
-        return recording.arrays
-
-    def end_rollout(self) -> None:
-        """Ends the present rollout, if there is one; it keeps the steps that it has."""
-        self._recording = self._plan = None
-        if self._source.steps_rows:
-            self._source.envs.end_rollout()
-
-    def _changes_rollouts(self) -> bool:
-        inner = self.env
-        if self._changes_steps or not isinstance(inner, VectorWrapper) or inner._makes_calls():
-            return self._changes_steps
-        return inner._changes_rollouts()
-
     def _acted(self, actions: Any, env_index: Any) -> Any:
         batch = self._source.ahead(env_index)
         for act in (self.act, *self._inner_acts):
@@ -547,20 +417,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             raise
         return batch
 
-    def _check_reset(self, options: ResetOptions) -> None:
-        if self._recording is not None:
-            self._recording.check_reset(in_parts=self._source.resets_parts(options))
-
-    def _begin_rollout(self, result: Reset) -> Reset:
-        """Records what a reset shows, if a rollout begins with it."""
-        if self._recording is not None:
-            self._recording.begin(result[0])
-        return result
-
-    def _record(self, step: Any) -> None:
-        if self._recording is not None and self._recording.add(step):
-            self._recording = self._plan = None
-
     # Names of the wrapped environment
 
     @property
@@ -572,11 +428,6 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
     def steps_rows(self) -> bool:
         """Whether some rows can be stepped apart, sent and received."""
         return self._source.steps_rows
-
-    @property
-    def fills_rollouts(self) -> bool:
-        """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
-        return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets a public name of a wrapped environment there, where it is read from.

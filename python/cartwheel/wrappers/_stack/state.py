@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cartwheel._internal.arguments import as_bool, as_rows
 from cartwheel.vector.pool_owner import pool_of
 from cartwheel.vector.state_dict import (
     check_described,
@@ -18,6 +19,11 @@ from cartwheel.vector.state_dict import (
 from cartwheel.workers.envs.attributes import own_attribute
 from cartwheel.wrappers._stack.source import Source
 from cartwheel.wrappers.batch import SHOWN, Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cartwheel.wrappers._stack.step_recording import StepRecording
 
 
 class Stack:
@@ -140,6 +146,108 @@ class Stack:
 
     def _begins_source(self, wrapper: Any) -> bool:
         return own_attribute(wrapper.env, "_source") is not wrapper._source
+
+
+class SavedWrapper:
+    """The methods of a wrapper that save and load states."""
+
+    #: The entries of :meth:`get_own_state` that are about single rows. A state without environments
+    #: does not have them, so that it can be loaded with any number of rows.
+    row_entries: ClassVar[tuple[str, ...]] = ()
+    num_envs: int
+    _source: Source
+    _recording: StepRecording | None
+
+    def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
+        """Makes a call of the source and passes its batch on."""
+        raise NotImplementedError
+
+    def _as_reset(self, batch: Batch) -> tuple[Any, dict[str, Any]]:
+        """Returns the result of a reset, or of states that were restored."""
+        return batch.as_reset()
+
+    def get_own_state(self) -> dict[str, Any]:
+        """Returns what this wrapper alone keeps from one call to the next. Override it.
+
+        Wrappers around it, and it itself, get what they keep back in :meth:`set_own_state`. Neither
+        method is about the wrapped environment.
+
+        Returns:
+            Plain data that does not change later. It consists of dictionaries with text as keys,
+            lists, arrays, numbers, text, bytes and ``None``.
+        """
+        return {}
+
+    def set_own_state(self, state: dict[str, Any]) -> None:
+        """Continues with a state of :meth:`get_own_state`. Override both, or neither.
+
+        It is called by :meth:`load_state_dict`, before the environments are restored, and begins no
+        episode. If it raises, the states of all other wrappers are set back.
+
+        Args:
+            state: A state of a wrapper of this class, for as many rows.
+
+        Raises:
+            ValueError: The wrapper does not override it, and there is something to continue with.
+        """
+        if state:
+            raise ValueError(
+                f"{type(self).__name__} has no `set_own_state`, which takes what `get_own_state` "
+                f"returned: {sorted(map(str, state))}"
+            )
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        """Raises ``ValueError`` unless :meth:`set_own_state` can be given this state."""
+
+    def set_state(self, env_index: Any, states: Any) -> tuple[Any, dict[str, Any]]:
+        """Continues rows from states; for the wrappers, an episode begins there.
+
+        Args:
+            env_index: Row numbers; ``None`` for all rows.
+            states: One state for each row, from ``get_state``.
+
+        Returns:
+            Observations and infos of these rows, in their order.
+
+        Raises:
+            Exception: As for the wrapped environment.
+        """
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
+        rows = range(self.num_envs) if env_index is None else as_rows(env_index, self.num_envs)
+        numbers = np.array(rows, np.int64)
+        return self._as_reset(self._called(self._source.set_state, env_index, numbers, states))
+
+    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
+        """Saves this wrapper, the wrappers inside it and the environments.
+
+        Args:
+            envs: As for :meth:`cartwheel.VectorEnv.state_dict`.
+
+        Raises:
+            TypeError: A wrapper or the vector environment is not cartwheel's.
+            Exception: As for the wrapped environment.
+        """
+        return Stack(self, "state_dict").state(with_envs=as_bool("envs", envs))
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Continues from a state of :meth:`state_dict`, into wrappers of the same classes.
+
+        Returns:
+            What this wrapper last showed of all rows; ``None`` for a state without environments,
+            which may be of another number of rows.
+
+        Raises:
+            TypeError: A wrapper or the vector environment is not cartwheel's.
+            ValueError: The state is of other wrappers, or the state of a wrapper does not fit it.
+                Nothing has changed.
+            Exception: As for the wrapped environment.
+        """
+        return Stack(self, "load_state_dict").load(state)
+
+    def _show_again(self, observations: Any) -> Any:
+        """Returns what this wrapper shows of the last observations of all rows."""
+        return shown_by(self, observations)
 
 
 def shown_by(wrapper: Any, observations: Any) -> Any:

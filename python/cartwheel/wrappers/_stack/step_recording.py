@@ -1,15 +1,20 @@
-"""Steps of a vector environment with wrappers, copied into the arrays of a rollout."""
+"""Rollouts of a vector environment with wrappers: its own arrays, or copies of its steps."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.vector.rollout_arrays import RolloutArrays
+
+if TYPE_CHECKING:
+    from cartwheel._internal.reset_arguments import ResetOptions
+    from cartwheel.wrappers._stack.source import Source
 
 
 class StepRecording:
@@ -71,3 +76,78 @@ class StepRecording:
         arrays.rewards[at], arrays.terminated[at], arrays.truncated[at] = step[1:4]
         self._steps += 1
         return self._steps == arrays.num_steps
+
+
+class RecordsRollouts:
+    """The methods of a wrapper that record rollouts."""
+
+    #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
+    #: terminations or truncations do. Then the arrays of a rollout are copies.
+    _changes_steps = True
+    env: Any
+    _source: Source
+    _recording: StepRecording | None
+    _plan: Any
+
+    @classmethod
+    def _makes_calls(cls) -> bool:
+        """Whether the class overrides a call: wrappers around it call it as an environment."""
+        raise NotImplementedError
+
+    def _present(self) -> Any:
+        """Returns the present observations of all rows."""
+        raise NotImplementedError
+
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
+        return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
+
+    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
+        """Records the next ``num_steps`` steps into contiguous arrays.
+
+        The arrays have what :meth:`step` returns. They are filled without a copy if no wrapper
+        changes observations, rewards or flags; otherwise every step is copied into them.
+
+        Args:
+            num_steps: The number of steps, from 1 to 65534.
+
+        Raises:
+            TypeError: The wrapped environment has no rollouts.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("rollout")
+        self.end_rollout()
+        if not self._changes_rollouts():
+            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
+            return arrays
+        num_steps = as_integer("num_steps", num_steps, 1, 65534)
+        recording = StepRecording(self, self._present(), num_steps)
+        self._recording, self._plan = recording, None
+        return recording.arrays
+
+    def end_rollout(self) -> None:
+        """Ends the present rollout, if there is one; it keeps the steps that it has."""
+        self._recording = self._plan = None
+        if self._source.steps_rows:
+            self._source.envs.end_rollout()
+
+    def _changes_rollouts(self) -> bool:
+        inner = self.env
+        if self._changes_steps or not isinstance(inner, RecordsRollouts) or inner._makes_calls():
+            return self._changes_steps
+        return inner._changes_rollouts()
+
+    def _check_reset(self, options: ResetOptions) -> None:
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=self._source.resets_parts(options))
+
+    def _begin_rollout(self, result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+        """Records what a reset shows, if a rollout begins with it."""
+        if self._recording is not None:
+            self._recording.begin(result[0])
+        return result
+
+    def _record(self, step: Any) -> None:
+        if self._recording is not None and self._recording.add(step):
+            self._recording = self._plan = None
