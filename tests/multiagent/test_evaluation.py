@@ -1,5 +1,7 @@
 """``evaluate`` of environments of several agents: each agent, teams, and all agents together."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,10 @@ def test_episodes_are_those_of_each_environment_alone(mode, executor):
             team = found.teams["ends"]
             assert team.returns[row, episode] == sums["walker_0"] + sums["walker_2"]
             assert over["walker_2"]
+    each = [found.total, *found.teams.values(), *found.agents.values()]
+    for one, other in itertools.combinations(each, 2):
+        assert not np.shares_memory(one.lengths, other.lengths)
+        assert not np.shares_memory(one.failures, other.failures)
     assert "ends: return" in found.summary()
     assert "agents=['walker_0', 'walker_1', 'walker_2'], teams=['ends']" in repr(found)
 
@@ -142,7 +148,14 @@ def test_an_environment_that_always_fails_raises_the_last_error(mode):
     [
         ({"order": "free"}, ValueError, "`order` must be 'lockstep' for several agents"),
         ({"teams": ["walker_0"]}, TypeError, "must be a dictionary of lists of the agents"),
+        (
+            {"teams": {"a": ["walker_0"], "b": "walker_1"}},
+            TypeError,
+            "must be a dictionary of lists",
+        ),
         ({"teams": {"a": ["x"]}}, ValueError, "'a' has \\['x'\\]"),
+        ({"teams": {"a": []}}, ValueError, "'a' has \\[\\]"),
+        ({"teams": {"a": ["walker_0"] * 2}}, ValueError, "each once: 'a' has"),
         ({"options": {"reset_mask": [True]}}, ValueError, "must not choose rows"),
     ],
 )
