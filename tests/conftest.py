@@ -16,7 +16,6 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 # Workers import the environments as `tests.support.environments`, like the tests.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -53,16 +52,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Some workers crash on purpose. Writing a core dump for each takes seconds, and none is read.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-
-settings.register_profile(
-    "cartwheel",
-    deadline=None,  # a worker process may have to be started first
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-settings.load_profile("cartwheel")
-
 
 FAILED = pytest.StashKey[bool]()
 

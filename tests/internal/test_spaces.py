@@ -19,8 +19,6 @@ from gymnasium.spaces import (
 )
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector.utils import create_empty_array, iterate
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import cartwheel
 from cartwheel._internal import nested
@@ -28,6 +26,7 @@ from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import Complex, PuppetEnv, RegisteredComplex, samplers
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS
 from tests.support.oracle import D, N, S, assert_same_reset
+from tests.support.random_examples import given, settings, st
 from tests.support.repetitions import times
 
 NUM_ENVS = 3

@@ -13,13 +13,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
-from hypothesis import Phase, settings
-from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import cartwheel
 from tests.support.interrupts import ANY_MOMENT
 from tests.support.ledger import RAISE
+from tests.support.random_examples import Phase, settings, st
 from tests.support.repetitions import times
 from tools.soak import MODES, Session
 

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import cartwheel
@@ -23,6 +21,7 @@ from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppe
 from tests.support.executors import EXECUTORS
 from tests.support.oracle import batched, objects, outcome
 from tests.support.processes import resident_kib
+from tests.support.random_examples import example, given, settings, st
 from tests.support.repetitions import times
 
 OBS = np.float32(0)

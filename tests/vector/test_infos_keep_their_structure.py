@@ -14,13 +14,12 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.support.cases import SHORT
 from tests.support.comparison import assert_identical
 from tests.support.executors import EXECUTORS
 from tests.support.oracle import MODE, S, outcome
+from tests.support.random_examples import given, settings, st
 from tests.support.repetitions import times
 from tests.vector.test_infos import INFOS
 

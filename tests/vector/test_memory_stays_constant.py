@@ -9,8 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cartwheel import _cartwheel
 from tests.support.cases import POLE
@@ -18,6 +16,7 @@ from tests.support.environments import TranscriptEnv
 from tests.support.executors import EXECUTORS, NATIVE
 from tests.support.in_parts import PATIENCE_S
 from tests.support.processes import resident_kib
+from tests.support.random_examples import given, settings, st
 from tests.support.repetitions import times
 
 NUM_ENVS = 3

@@ -13,11 +13,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import cartwheel
 from tests.support.faulty import FaultyEnv, fault
+from tests.support.random_examples import given, settings, st
 from tests.support.restarts import (
     MODES,
     ROWS,
