@@ -135,7 +135,7 @@
 //! |---|---|
 //! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], [`Either`], a tuple; [`view!`] for a `Dict`: see [`View`] |
 //! | random numbers | [`Rng`]: NumPy's, bit for bit |
-//! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
+//! | options | [`options!`], or a struct that derives serde's `Deserialize` and implements [`EnvOptions`]; [`NoOptions`] |
 //! | infos | [`info!`], [`InfoValue`], [`List`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
 //! | attributes | [`parameters!`], [`Parameter`] |

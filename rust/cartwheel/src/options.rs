@@ -45,12 +45,12 @@ pub struct OptionDoc {
 }
 
 /// The options of a constructor or of a reset: what [`options!`](crate::options!) makes, or a type that
-/// derives `Deserialize`.
+/// derives `Deserialize` and has an empty `impl` of this trait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct of options",
     label = "this type does not implement `EnvOptions`",
     note = "`cartwheel::options!` makes one, and `cartwheel::NoOptions` is one without options; a type that \
-            derives serde's `Deserialize` implements `EnvOptions` itself"
+            derives `Debug`, `Default` and serde's `Deserialize` needs `impl cartwheel::EnvOptions for {Self} {{}}`"
 )]
 pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static {
     /// Documentation of the options, for listings such as `python -m cartwheel envs`. Those without
