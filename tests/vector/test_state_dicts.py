@@ -340,3 +340,30 @@ def test_a_native_row_that_failed_is_refused_and_continues_from_an_earlier_state
     envs.load_state_dict(state)
     assert_identical(envs.step(actions), expected)
     envs.close()
+
+
+class FailingWalkEnv(WalkEnv):
+    """Its third action is an error."""
+
+    def step(self, action):
+        if action == 2:
+            raise ValueError("no such way")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("executor", [INLINE, TWO], ids=str)
+@MODE
+def test_replacements_after_a_load_are_those_of_the_saved_environments(mode, executor):
+    keywords = {"autoreset_mode": mode, "on_error": "restart", "max_restarts": None}
+    envs = executor([FailingWalkEnv] * 4, **keywords)
+    envs.reset(seed=7)
+    actions = np.random.default_rng(3).integers(3, size=(30, 4))
+    stepped(envs, actions[:9])  # some rows have been replaced already, others have not
+    state = envs.state_dict()
+    expected = stepped(envs, actions[9:])
+    others = INLINE([FailingWalkEnv] * 4, **keywords)
+    for _ in range(2):
+        others.load_state_dict(state)
+        assert_identical(stepped(others, actions[9:]), expected)
+    for each in (envs, others):
+        each.close()

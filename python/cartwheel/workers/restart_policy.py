@@ -123,6 +123,17 @@ class Replacements:
             seeded = ((row, how["seed"]) for row, how in resets.items() if how)
             self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
 
+    def seed_of(self, row: int) -> tuple[int, int] | None:
+        """Returns what the next replacement of a row is seeded from, for the state of the row."""
+        return self._seeds.get(row)
+
+    def continue_from(self, row: int, seed: tuple[int, int] | None) -> None:
+        """Goes on with what :meth:`seed_of` returned when a state was saved."""
+        if seed is None:
+            self._seeds.pop(row, None)
+        else:
+            self._seeds[row] = seed
+
     def replace(
         self, envs: list[Any], env_fn: EnvFn, row: int, failure: BaseException
     ) -> str | None:

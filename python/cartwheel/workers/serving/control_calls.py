@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Memory
     from cartwheel.workers.channels import WorkerEnd
+    from cartwheel.workers.restart_policy import Replacements
 
 
 class ControlCalls:
@@ -38,6 +39,7 @@ class ControlCalls:
     envs: list[Any]
     next_resets: dict[int, Any]
     memory: Memory | None
+    _replacements: Replacements
     fault: Callable[[int | None, BaseException], Fault]
     returned_here: Callable[..., Any]
 
@@ -92,8 +94,9 @@ class ControlCalls:
         number = self.first_row + row
         try:
             env, pickles = self.envs[row], self._pickles
+            seed = self._replacements.seed_of(row)
             self._answer[row] = self.returned_here(
-                saved, env, number, place, shown, lost=lost, pickles=pickles
+                saved, env, number, place, shown, lost=lost, pickles=pickles, seed=seed
             )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = self.fault(number, error)

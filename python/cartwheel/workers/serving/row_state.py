@@ -74,6 +74,7 @@ def saved(
     lost: bool = False,
     pickles: bool = False,
     info: dict[str, Any] | None = None,
+    seed: tuple[int, int] | None = None,
 ) -> bytes:
     """Saves an environment.
 
@@ -83,6 +84,7 @@ def saved(
         place: Its place in the episode, from the engine.
         shown: The observation that the row shows; empty if it was never reset.
         info: The info of the reset, for a state to cache.
+        seed: What the next replacement of the row is seeded from, see ``Replacements.seed_of``.
         pickles: Whether an environment without methods is pickled.
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
@@ -100,6 +102,7 @@ def saved(
         "place": place,
         "shown": shown,
         "info": info,
+        "seed": seed,
         "wrappers": chain.names,
         "attributes": None,
         "env": None,
@@ -119,7 +122,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
     """Restores an environment from a checked state.
 
     Returns:
-        The saved ``place``, ``shown`` and ``info``, see :func:`saved`.
+        The saved ``place``, ``shown``, ``info`` and ``seed``, see :func:`saved`.
 
     Raises:
         ValueError: The state is of another kind of environment, or of one that failed.
