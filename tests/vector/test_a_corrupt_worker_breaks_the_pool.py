@@ -45,6 +45,22 @@ def test_a_row_that_does_not_exist_is_named_and_the_pool_is_broken(gates):
         envs.close()
 
 
+def test_flags_of_a_rollout_are_truth_values_whatever_a_process_writes(gates):
+    envs = cartwheel.VectorEnv(gates.env_fns(3), executor="process", num_workers=1)
+    envs.reset(seed=1)
+    rollout = envs.rollout(2)
+    flags = [part.view(np.uint8) for part in (rollout.terminated, rollout.truncated)]
+    envs.step_async([0, 0, 1])
+    gates.await_arrival(1)  # row 2 is stepped, so the others have their flags
+    for part in flags:
+        part[0, 0] = 2  # as their process could, in the memory of both
+    gates.open(1)
+    step = envs.step_wait()
+    for part, shown in zip(flags, step[2:4], strict=True):
+        assert part[0].tolist() == shown.view(np.uint8).tolist() == [1, 0, 0]
+    envs.close()
+
+
 #: A list in a list, and so on; as a key of infos and an observation in a stream.
 NESTED = b"\x0a\1\0\0\0" * 1_000_000
 

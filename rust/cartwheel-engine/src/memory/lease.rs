@@ -275,7 +275,7 @@ impl Lease {
     }
 
     /// Copies `from` to `offset` of the slab, which nothing else reads: the lease is the only one, and no
-    /// address of it was given away.
+    /// address of it was given away; or arrays show the bytes, as those of a rollout, whose readers take any.
     ///
     /// # Panics
     ///

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::array::{Block, Blocks, SlabLease, view};
+use crate::array::{Block, Blocks, SlabLease, as_flags, view};
 use crate::known::intern;
 use crate::pool::infos::{Finals, FinalsForm, Infos, terminal_frames};
 use crate::pool::messages::{IncomingMessages, Message};
@@ -122,8 +122,13 @@ impl Batches {
     ) -> PyResult<Outputs<'py>> {
         let py = callbacks.py();
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
-        let lease = of_batch(filled.as_ref())?;
         let rows = infos.rows;
+        if self.is_shared
+            && let Some(lease) = filled.as_mut().filter(|lease| lease.is_recorded())
+        {
+            normalize_recorded(lease, rows);
+        }
+        let lease = of_batch(filled.as_ref())?;
         let block = self.block(py, blocks, rows)?;
         let outcomes = self.outcomes(py, block, lease, rows)?;
         let ended = self.form.ended(lease, |offset| self.flags(py, block, lease, rows, offset))?;
@@ -173,9 +178,7 @@ impl Batches {
         block.copied(py, DType::Bool, rows, &[], |buffer| {
             let flags = lease.read_new(offset + lease.first(), buffer);
             if self.is_shared {
-                for flag in &mut *flags {
-                    *flag = u8::from(*flag != 0);
-                }
+                as_flags(flags);
             }
             flags
         })
@@ -302,6 +305,19 @@ impl Batches {
         let (kept, of_finals) = self.texts.split_at(numbers.len());
         let finals = if self.form.dense { read(of_finals, leaves.len())? } else { Vec::new() };
         Ok((read(kept, 0)?, finals))
+    }
+}
+
+/// Makes truth values of the flags of a batch of a rollout: its arrays show them where they are.
+#[cold]
+fn normalize_recorded(lease: &mut Lease, rows: usize) {
+    let layout = lease.layout();
+    let offsets = [layout.terminations_offset(), layout.truncations_offset()];
+    let mut flags = vec![0; rows];
+    for offset in offsets {
+        lease.read(offset, &mut flags);
+        as_flags(&mut flags);
+        lease.write(offset, &flags);
     }
 }
 
