@@ -182,6 +182,10 @@ class Batch:
         """The environment of each place of the batch, ``int64`` ``[K]``."""
         return np.arange(len(self.kinds)) if self.env_index is None else self.env_index
 
+    def begun_by_rejoined(self) -> NDArray[np.uint8]:
+        """The kinds of a reset that begins the next episodes of :attr:`rejoined` agents."""
+        return np.where(self.rejoined, RESET, SHOWN).astype(np.uint8)
+
     @property
     def final_infos(self) -> dict[str, Any] | None:
         """The last infos of the episodes that ended in a step in ``SAME_STEP``, if there are some.

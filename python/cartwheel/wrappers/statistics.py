@@ -18,7 +18,6 @@ from cartwheel.vector.infos import FAIL, SUCCESS, step_outcomes
 from cartwheel.wrappers._shared.kept_state import KeepsState
 from cartwheel.wrappers._shared.reports import check_stats_key, refuse_taken
 from cartwheel.wrappers.base import VectorWrapper
-from cartwheel.wrappers.batch import RESET, SHOWN
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -42,19 +41,12 @@ class _ReportsEpisodes(KeepsState, VectorWrapper):
     """
 
     _changes_steps = False
-    _episodes: Any
 
     def __init__(self, env: VectorEnv[Any, Any, Any], buffer_length: int, stats_key: str) -> None:
         self._buffer_length = as_integer("buffer_length", buffer_length, 1, limit=1 << 32)
         check_stats_key(env, stats_key)
         super().__init__(env)
         self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
-
-    def _begin_rejoined(self, batch: Batch, *seeds: None) -> None:
-        """Agents that are back in the step that ended their episodes begin the next ones."""
-        if batch.rejoined is not None:
-            kinds = np.where(batch.rejoined, RESET, SHOWN).astype(np.uint8)
-            self._episodes.begin(batch.env_index, kinds, *seeds)
 
 
 class RecordMetrics(_ReportsEpisodes):
@@ -216,7 +208,8 @@ class RecordMetrics(_ReportsEpisodes):
             reports,
             batch.seeds,
         )
-        self._begin_rejoined(batch, None)
+        if batch.rejoined is not None:
+            self._episodes.begin(batch.env_index, batch.begun_by_rejoined(), None)
         shown = {**infos} if infos else {}
         shown[self._stats_key], shown[self._mask_key] = values, mask
         batch.infos = shown
@@ -473,7 +466,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         report = self._episodes.step(
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        self._begin_rejoined(batch)
+        if batch.rejoined is not None:
+            self._episodes.begin(batch.env_index, batch.begun_by_rejoined())
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
