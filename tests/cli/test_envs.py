@@ -1,6 +1,7 @@
 """``python -m cartwheel envs``: every environment and everything about it, as wide as asked."""
 
 import math
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -34,6 +35,12 @@ def test_the_list_has_a_line_for_each_environment_without_a_terminal():
     assert by_id["cartwheel/CartPole-v1"] == ["500", "475", "Discrete(2)", "Box(4)"]
     blackjack = "Tuple(Discrete(32), Discrete(11), Discrete(2))"
     assert by_id["cartwheel/Blackjack-v1"] == ["–", "–", "Discrete(2)", blackjack]
+
+
+def test_the_list_says_once_for_each_environment_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    (line,) = (line for line in overview(None).splitlines() if "Ant-v5" in line)
+    assert line.split(maxsplit=4)[4].startswith("needs mujoco: pip install 'cartwheel[mujoco]'")
 
 
 @pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.slow)])

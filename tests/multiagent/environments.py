@@ -318,6 +318,21 @@ class Crowd(Walkers):
         return results
 
 
+class Infoless(Walkers):
+    """Its reset returns observations alone."""
+
+    def reset(self, seed=None, options=None):
+        return super().reset(seed, options)[0]
+
+
+class Done(Walkers):
+    """Its steps have one flag, as those of old environments."""
+
+    def step(self, actions):
+        observations, rewards, terminations, _, infos = super().step(actions)
+        return observations, rewards, terminations, infos
+
+
 class Empty(Walkers):
     """No agent is there after a reset."""
 

@@ -15,9 +15,11 @@ import cartwheel
 from tests.multiagent.environments import (
     Anonymous,
     Crowd,
+    Done,
     Duel,
     Empty,
     Guests,
+    Infoless,
     Misshapen,
     Switches,
     Talkers,
@@ -231,6 +233,17 @@ def test_nested_and_textual_actions_are_checked_by_agent():
         (Empty, ValueError, "no agent is in `agents` after a reset"),
         (Misshapen, ValueError, "the observation of agent 'walker_1' must have the shape (3,)"),
         (Crowd, ValueError, "`agents` has ['stranger'], which `possible_agents` does not"),
+        (
+            Infoless,
+            ValueError,
+            "reset() must return dictionaries by agent (observations, infos), got dict",
+        ),
+        (
+            Done,
+            ValueError,
+            "step() must return dictionaries by agent (observations, rewards, terminations, "
+            "truncations, infos), got (dict, dict, dict, dict)",
+        ),
     ],
 )
 def test_wrong_results_of_environments_name_the_agent_and_the_row(env, error, text):

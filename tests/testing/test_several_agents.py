@@ -51,9 +51,11 @@ class Positive(Walkers):
         return super().observe(agent, 1) + np.float32(1)
 
 
-def test_rows_that_share_something_are_found_by_agent():
-    with pytest.raises(EnvCheckError, match=r"observation\['agents'\]\['0'\].* of row 0 .*"):
+def test_rows_that_share_something_are_found_by_agent_and_named_as_their_environment():
+    text = r"observation\['agents'\]\['0'\].* of row 0 .*"
+    with pytest.raises(EnvCheckError, match=text) as caught:
         check(Sharing, ["rows"])
+    assert caught.value.env == Walkers.metadata["name"]
 
 
 def test_bounds_are_not_checked_where_absent_agents_are_outside():

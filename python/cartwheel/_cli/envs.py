@@ -110,8 +110,8 @@ def overview(width: int | None) -> str:
     for env_id, limit, threshold, _keywords in native_envs():
         try:
             envs = NativeVectorEnv(env_id, 1)
-        except ImportError as error:  # MuJoCo's
-            spaces = "–", f"cannot be made: {error}"
+        except ImportError as error:  # MuJoCo's, which begins with the id
+            spaces = "–", str(error).removeprefix(f"{registered_id(env_id)} ")
         except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
             spaces = "–", f"cannot be made without keywords: {error}"
         else:

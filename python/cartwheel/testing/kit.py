@@ -65,7 +65,8 @@ class Kit:
             return str(env_id if spec is None else spec.id)
         env = self.variants.make_single()
         if env is None:
-            return type(self.given).__name__
+            described = getattr(self.given, "description", None)  # rows of several agents have one
+            return type(self.given).__name__ if described is None else str(described["env_id"])
         name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
         with contextlib.suppress(Exception):  # the first check closes one, too, and reports it
             env.close()

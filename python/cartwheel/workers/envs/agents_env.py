@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,9 +132,13 @@ class AgentsEnv:
         """Resets the environment.
 
         Raises:
-            ValueError: No agent is there after the reset, or an unknown one.
+            ValueError: No agent is there after the reset, or an unknown one; or the environment
+                returned something else than two dictionaries.
         """
-        observations, infos = self.env.reset(seed=seed, options=options)
+        results = self.env.reset(seed=seed, options=options)
+        if not _are_by_agent(results, 2):
+            raise _wrong("reset", "observations, infos", results)
+        observations, infos = results
         agents = list(self.env.agents)
         if not agents:
             raise ValueError(
@@ -149,7 +154,8 @@ class AgentsEnv:
 
         Raises:
             gymnasium.error.ResetNeeded: The environment was never reset, and tells no agents.
-            ValueError: An unknown agent appears, or an observation has a wrong shape.
+            ValueError: An unknown agent appears, or an observation has a wrong shape; or the
+                environment returned something else than five dictionaries.
             TypeError: An observation has another kind of dtype.
         """
         # No comprehension reads a variable of this function: each such variable would cost the
@@ -167,12 +173,19 @@ class AgentsEnv:
         else:
             actions = self._actions(action)
         if self._settings.action_repeat > 1:
-            observations, rewards, terminations, truncations, infos = self._repeat(actions)
+            results = self._repeat(actions)
         else:
             if not all_act:
                 actions = dict(zip(before, map(actions.__getitem__, before), strict=True))
-            observations, rewards, terminations, truncations, infos = env.step(actions)
-        ended = any(terminations.values()) or any(truncations.values())
+            results = env.step(actions)
+        try:
+            observations, rewards, terminations, truncations, infos = results
+            ended = any(terminations.values()) or any(truncations.values())
+        except (AttributeError, TypeError, ValueError):
+            if _are_by_agent(results, 5):
+                raise  # of a flag
+            names_of_parts = "observations, rewards, terminations, truncations, infos"
+            raise _wrong("step", names_of_parts, results) from None
         if all_act and not ended and env.agents == names:
             # Most steps of most environments: no agent comes, goes or ends.
             stacks = {}
@@ -363,6 +376,19 @@ class AgentsEnv:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+
+
+def _are_by_agent(results: Any, count: int) -> bool:
+    """Whether these are as many dictionaries as a method returns."""
+    is_sequence = isinstance(results, (tuple, list)) and len(results) == count
+    return is_sequence and all(isinstance(part, Mapping) for part in results)
+
+
+def _wrong(method: str, names: str, results: Any) -> ValueError:
+    got = type(results).__name__
+    if isinstance(results, (tuple, list)):
+        got = f"({', '.join(type(part).__name__ for part in results)})"
+    return ValueError(f"{method}() must return dictionaries by agent ({names}), got {got}")
 
 
 def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
