@@ -54,6 +54,13 @@ def test_a_policy_that_fails_leaves_the_environments_usable(build_with, executor
 
     with pytest.raises(ValueError, match=r"the policy returned \d actions for \d observations"):
         cartwheel.evaluate(envs, fails_late)
+
+    def answers_for_all(observations):  # also when some rows have finished
+        actions = follow_luck(observations)
+        return np.resize(actions, (NUM_ENVS, *actions.shape[1:]))
+
+    with pytest.raises(ValueError, match="rows that have played their episodes are left out"):
+        cartwheel.evaluate(envs, answers_for_all)
     assert not envs.in_flight
     same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
 

@@ -47,6 +47,12 @@ _SYNONYMS = {
     "vectorizationmode": ("executor",),
     "startmethod": ("context",),
     "rolloutlength": ("num_steps",),
+    "videofolder": ("output_dir",),
+    "nameprefix": ("trajectory_name",),
+    "episodetrigger": ("episode_filter",),
+    "steptrigger": ("save_video_trigger",),
+    "videolength": ("max_steps_per_video",),
+    "fps": ("video_fps",),
 }
 #: The maximum length of a value in an error.
 _MAX_REPR = 60

@@ -313,8 +313,10 @@ class CheckedPolicy:
                     "is expected"
                 ) from error
             if count != len(rows):
+                of_all = count == self._envs.num_envs
+                hint = ": rows that have played their episodes are left out" if of_all else ""
                 raise ValueError(
-                    f"the policy returned {count} actions{name} for {len(rows)} observations"
+                    f"the policy returned {count} actions{name} for {len(rows)} observations{hint}"
                 )
         return actions
 
