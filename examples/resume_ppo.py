@@ -83,7 +83,7 @@ def train(path: Path, updates: int) -> str:
             "critic": agent.critic.state_dict(),
             "optimizer": optimizer.state_dict(),
             "torch": torch.get_rng_state(),
-            "numpy": np.random.get_state(),  # noqa: NPY002
+            "numpy": np.random.get_state(),  # noqa: NPY002 - of libraries that use it
             "python": random.getstate(),
         }
         save(path, checkpoint)

@@ -33,7 +33,7 @@ class Idle(gym.Env[Any, Any]):
         super().reset(seed=seed, options=options)
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Returns the frame and the infos."""
         return self.frame, 1.0, False, False, dict.fromkeys(self._keys, 0.5)
 
@@ -76,7 +76,7 @@ class Timed(Idle):
             self._shortest = self.episode // 2
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Computes or waits."""
         milliseconds = self.step_ms
         if self.sigma:

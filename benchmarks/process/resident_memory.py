@@ -35,7 +35,7 @@ class Counting(Idle):
         super().__init__((64, 64))
         self.steps = 0
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Returns the frame and the number of the step; every fiftieth step ends an episode."""
         self.steps += 1
         return self.frame, 1.0, self.steps % 50 == 0, False, {"steps": self.steps}

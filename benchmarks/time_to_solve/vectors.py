@@ -51,7 +51,7 @@ class _Subproc(VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(envs.observation_space, self.num_envs)
         self.action_space = batch_space(envs.action_space, self.num_envs)
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> Any:  # noqa: ARG002 - Gymnasium's
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
         self.envs.seed(seed)
         return self.envs.reset(), {}
 
@@ -73,7 +73,7 @@ class _Subproc(VectorEnv[Any, Any, Any]):
 class _Seeded(VectorWrapper):
     """EnvPool, which gets its seed when it is made."""
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> Any:  # noqa: ARG002 - Gymnasium's
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
         return self.env.reset()
 
 
@@ -131,10 +131,10 @@ class _AsVecEnv(VecEnv):
     def close(self) -> None:
         self._envs.close()
 
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:  # noqa: ARG002
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:  # noqa: ARG002 - SB3's
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [None] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:

@@ -59,7 +59,7 @@ class Robot(gym.Env[Any, Any]):
         super().reset(seed=seed, options=options)
         return self.frame, {"is_success": False}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Computes."""
         compute(self.rounds)
         return self.frame, 1.0, False, False, {"is_success": False}

@@ -56,14 +56,14 @@ class MillisecondEnv(MultiAgentEnv):
     def reset(
         self,
         *,
-        seed: int | None = None,  # noqa: ARG002
-        options: dict[str, Any] | None = None,  # noqa: ARG002
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begins an episode."""
         self._t = 0
         return self._observations(), {}
 
-    def step(self, action_dict: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # noqa: ARG002
+    def step(self, action_dict: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Does the work."""
         self._work()
         self._t += 1

@@ -55,15 +55,15 @@ class Cheap:
         self._observation = np.zeros(18, np.float32)
         self._t = 0
 
-    def observation_space(self, agent: str) -> Any:  # noqa: ARG002 - PettingZoo's signature
+    def observation_space(self, agent: str) -> Any:
         """Returns the only space."""
         return self._observation_space
 
-    def action_space(self, agent: str) -> Any:  # noqa: ARG002 - PettingZoo's signature
+    def action_space(self, agent: str) -> Any:
         """Returns the only space."""
         return self._action_space
 
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:  # noqa: ARG002
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         """Returns the only observation, of each agent."""
         self._t, self.agents = 0, list(self.possible_agents)
         return dict.fromkeys(self.agents, self._observation), {name: {} for name in self.agents}

@@ -38,7 +38,7 @@ class Level(Idle):
         self.level, self.steps = self.np_random.random(1024), 0
         return result
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Counts."""
         self.steps += 1
         return self.frame, 1.0, self.steps == 10, False, {}

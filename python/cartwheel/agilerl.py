@@ -150,7 +150,7 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         self,
         actions: Mapping[Any, Any],
         *args: Any,  # noqa: ARG002 - AgileRL's signature
-        **kwargs: Any,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002 - AgileRL's signature
     ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
         """Steps all environments.
 

@@ -217,7 +217,7 @@ def test_two_threads_do_not_disturb_each_other(make):
         for _ in range(200):
             try:
                 steps.append(envs.step(np.zeros(64, np.int64))[4]["elapsed_step"])
-            except (AlreadyPendingCallError, NoAsyncCallError) as error:  # noqa: PERF203
+            except (AlreadyPendingCallError, NoAsyncCallError) as error:
                 refused.append(error)
             except BaseException as error:
                 unexpected.append(error)

@@ -51,7 +51,7 @@ def collecting(ending):
                 signal.setitimer(signal.ITIMER_REAL, 0.003)
                 while True:
                     collector.collect()
-            except KeyboardInterrupt:  # noqa: PERF203 - one for each interrupt
+            except KeyboardInterrupt:  # one for each interrupt
                 time.sleep(0)
         signal.setitimer(signal.ITIMER_REAL, 0)
     tell(**facts)

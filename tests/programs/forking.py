@@ -280,7 +280,7 @@ def use_in_a_child(executor):
         for name, call in calls.items():
             try:
                 raised[name] = repr(call())
-            except Exception as error:  # noqa: PERF203 - every call is tried
+            except Exception as error:  # every call is tried
                 raised[name] = type(error).__name__
         return raised
 

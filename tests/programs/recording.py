@@ -61,7 +61,7 @@ def record_on_a_full_disk(folder, form):
     for call in (lambda: envs.step(np.zeros(8, int)), envs.reset, envs.close):
         try:
             call()
-        except OSError as error:  # noqa: PERF203 - each call tells
+        except OSError as error:  # each call tells
             told.append(str(error))
     tell(errors=told, steps=steps, is_closed=envs.unwrapped.closed)
 

@@ -310,7 +310,7 @@ def interrupt_the_making_of_files():
             signal.setitimer(signal.ITIMER_REAL, random_times.uniform(2e-6, 3e-5))
             while True:
                 nameless_file("cartwheel-test")
-        except KeyboardInterrupt:  # noqa: PERF203 - one for each interrupt
+        except KeyboardInterrupt:  # one for each interrupt
             interrupts += 1
     folder = Path("/proc/self/fd")
     links = [str(entry.readlink()) for entry in folder.iterdir() if entry.is_symlink()]

@@ -282,7 +282,7 @@ def test_a_policy_that_raises_loses_nothing(order):
         while len(rollouts) < 3:
             try:
                 rollouts.append(collector.collect())
-            except ValueError:  # noqa: PERF203 - expected
+            except ValueError:  # expected
                 collector.pause()
         found.append(rollouts)
         envs.close()

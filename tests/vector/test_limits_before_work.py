@@ -73,7 +73,7 @@ def test_every_number_is_taken_or_refused_by_name(build_any, number):
     for name in WITH_VALUE:
         try:
             build_any([POLE] * 2, **{name: number}).close()
-        except ValueError as error:  # noqa: PERF203 - either is fine
+        except ValueError as error:  # either is fine
             assert str(error).startswith(f"`{name}` must be "), error  # noqa: PT017
     envs = build_any([POLE] * 2)
     envs.reset(seed=number)

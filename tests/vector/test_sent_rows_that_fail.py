@@ -61,7 +61,7 @@ def test_every_kind_of_exception_is_received_with_its_own_batch(build):
         for _ in range(2):
             try:
                 outcomes.append(index(envs.recv(PATIENCE_S)))
-            except BaseException as error:  # noqa: PERF203
+            except BaseException as error:
                 assert_names_row(error, 1)
                 outcomes.append("raised")
         assert sorted(map(str, outcomes)) == ["[0]", "raised"], name

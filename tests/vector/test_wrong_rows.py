@@ -318,7 +318,7 @@ def test_a_forked_child_is_refused(build_four):
             try:
                 call()
                 answers.append("nothing")
-            except BaseException as error:  # noqa: PERF203
+            except BaseException as error:
                 answers.append(type(error).__name__)
         os.write(write, " ".join(answers).encode())
         os._exit(0)

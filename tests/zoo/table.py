@@ -99,7 +99,7 @@ def versions():
     for name in PACKAGES:
         try:
             found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:  # noqa: PERF203 - a dozen names
+        except importlib.metadata.PackageNotFoundError:  # a dozen names
             found.append(f"{name} missing")
     return ", ".join(found)
 

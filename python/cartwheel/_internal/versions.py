@@ -41,8 +41,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 check_version(gym.__version__)  # before other modules import names that came later
 
-from gymnasium.spaces import Dict  # noqa: E402
-from gymnasium.vector import VectorWrapper, utils  # noqa: E402
+from gymnasium.spaces import Dict  # noqa: E402 - after the check
+from gymnasium.vector import VectorWrapper, utils  # noqa: E402 - after the check
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.multiagent
-    import cartwheel.wrappers  # noqa: F401
+    import cartwheel.wrappers  # noqa: F401 - for the order
 
 from cartwheel.evaluation.agents import AgentsEvaluation
 from cartwheel.evaluation.evaluate import evaluate

@@ -446,7 +446,7 @@ class AgentsBase(ClosesAfterWith):
 
     def _by_agent(self, columns: Any) -> ByAgent:
         # Columns have an entry for each agent; a check would take longer than the rest.
-        return dict(zip(self.possible_agents, columns))  # noqa: B905
+        return dict(zip(self.possible_agents, columns))  # noqa: B905 - see above
 
     def _observations(self, groups: dict[str, Any]) -> ByAgent:
         return self._by_agent(self._batches.all_observations(groups))

@@ -59,7 +59,7 @@ class NativeEnv(gym.Env[Any, Any]):
     """
 
     #: The default of the class; each object has the metadata of Gymnasium's environment of its id.
-    metadata: dict[str, Any] = {  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's attribute
         "render_modes": ["human", "rgb_array", "ansi", "depth_array", "rgbd_tuple"]
     }
 
@@ -263,7 +263,7 @@ class _PluginEnv(NativeEnv):
     It draws no windows, so Gymnasium shows its frames in one for ``render_mode="human"``.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"]}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"]}  # noqa: RUF012 - Gymnasium's attribute
 
 
 #: Gymnasium shows it in the texts of environments.

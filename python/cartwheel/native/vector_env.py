@@ -313,7 +313,7 @@ class NativeVectorEnv(
             before_step=None if self._before_step is None else callbacks.before_step,
         )
 
-    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001 - Gymnasium's signature
         """Like :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
         super().close_extras(timeout, terminate)
         self._renderer.close()

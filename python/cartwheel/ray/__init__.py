@@ -15,7 +15,7 @@ load("ray", "ray", "cartwheel.ray", "2.40")
 # ruff: noqa: E402 - they import what was loaded
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
-    import cartwheel.rollouts  # noqa: F401
+    import cartwheel.rollouts  # noqa: F401 - for the order
 
 from cartwheel.ray.rollout_actor import WorkerInfo, worker_info
 from cartwheel.ray.rollout_workers import RolloutWorkers

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.multiagent
-    import cartwheel.wrappers  # noqa: F401
+    import cartwheel.wrappers  # noqa: F401 - for the order
 
 from cartwheel.recorder.agents import RecordParallelEpisode
 from cartwheel.recorder.dataset import TrajectoryDataset

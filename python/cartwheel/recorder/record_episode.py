@@ -421,7 +421,7 @@ class RecordEpisode(VectorWrapper):
         for row, (terminated, truncated) in zip(rows.tolist(), flags.tolist(), strict=True):
             try:
                 self._end(row, (terminated, truncated), keep=keep)
-            except BaseException as error:  # noqa: PERF203 - of the filter, or Ctrl-C
+            except BaseException as error:  # of the filter, or Ctrl-C
                 errors.append(error)
         if errors:
             raise errors[0]

@@ -83,8 +83,9 @@ class ActionsByAgent(Space[Any]):
         """Whether ``x`` is a dictionary."""
         return isinstance(x, dict)
 
-    def sample(self, mask: Any = None, probability: Any = None) -> Any:  # noqa: ARG002
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
         """Returns actions of no agent."""
+        del mask, probability
         return {}
 
     def __eq__(self, other: object) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 if not TYPE_CHECKING:  # type checkers would see a circle
     import cartwheel.multiagent
     import cartwheel.returns
-    import cartwheel.wrappers  # noqa: F401
+    import cartwheel.wrappers  # noqa: F401 - for the order
 
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.session import CollectorStats

@@ -14,7 +14,7 @@ load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
 
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
-    import cartwheel.wrappers  # noqa: F401
+    import cartwheel.wrappers  # noqa: F401 - for the order
 
 from cartwheel.sb3.agents import CartwheelAgentsVecEnv
 from cartwheel.sb3.vec_env import CartwheelVecEnv

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
-    import cartwheel.multiagent  # noqa: F401
+    import cartwheel.multiagent  # noqa: F401 - for the order
 
 from cartwheel.testing.check import CHECKS, check_vector_env
 from cartwheel.testing.report import EnvCheckError, EnvCheckReport

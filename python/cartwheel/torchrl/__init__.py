@@ -24,7 +24,7 @@ load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
 
 # Packages before files of them: threads that import both at once would wait for each other.
 if not TYPE_CHECKING:  # type checkers would see a circle
-    import cartwheel.wrappers  # noqa: F401
+    import cartwheel.wrappers  # noqa: F401 - for the order
 
 from cartwheel.torchrl.agents_env import CartwheelAgentsEnv
 from cartwheel.torchrl.env import CartwheelEnv

@@ -10,7 +10,7 @@ import torch
 
 # ``GymWrapper`` imports this module when it is first made. The module keeps an exception, with the
 # frames of those who import it and so everything in them: here there is nothing to keep alive.
-import torchrl.envs.libs.utils  # noqa: F401
+import torchrl.envs.libs.utils  # noqa: F401 - for its effect
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv

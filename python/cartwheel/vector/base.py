@@ -359,7 +359,7 @@ class PoolVectorEnv(
 
     # Closing
 
-    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001 - Gymnasium's signature
         """Closes the environments and ends the workers, in any state.
 
         ``close`` calls it with its keywords, as in ``envs.close(timeout=60)``.

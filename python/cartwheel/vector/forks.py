@@ -43,7 +43,7 @@ def _make_private() -> None:
     for pool in _sharing:
         try:
             pool.make_private()
-        except (MemoryError, OSError):  # noqa: PERF203 - the other pools are still made private
+        except (MemoryError, OSError):  # the other pools are still made private
             LOGGER.exception("batches stay shared with the parent process")
 
 

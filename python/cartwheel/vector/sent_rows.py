@@ -160,7 +160,7 @@ def drop_in_flight(envs: Any) -> None:
         while flying := owner.in_flight:
             try:
                 envs.recv()
-            except Exception:  # noqa: PERF203 - the batch is lost, the next one may not be
+            except Exception:  # the batch is lost, the next one may not be
                 if owner.in_flight == flying:
                     raise
     except BaseException:  # Ctrl-C between two batches: a reset may drop the rest

@@ -101,7 +101,7 @@ def _received(
         while pool.in_flight():
             try:
                 batches.append(pool.recv_resets(callbacks.timeout, "set_state"))
-            except Exception as error:  # noqa: PERF203 - the other batches are still received
+            except Exception as error:  # the other batches are still received
                 if not is_raised_by_env(error):
                     raise
                 refused.append(error)

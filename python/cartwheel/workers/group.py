@@ -132,7 +132,7 @@ class WorkerGroup:
         for worker in range(len(self.channels)):
             try:
                 messages[worker] = self.receive(worker, "construct", deadline.left())
-            except multiprocessing.TimeoutError:  # noqa: PERF203
+            except multiprocessing.TimeoutError:
                 late += range(*self.shards[worker])
         for worker in [worker for worker in messages if "fault" in messages[worker]][1:]:
             del messages[worker]["fault"]  # the frames of an exception have this message

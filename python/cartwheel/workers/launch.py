@@ -311,4 +311,4 @@ def affordable_workers() -> int:
 
 
 def _open_descriptors(limit: int) -> int:
-    return sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
+    return sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208 - faster

@@ -132,7 +132,7 @@ def test_an_exception_of_the_policy_is_raised_after_what_was_complete(keywords):
         while len(rollouts) < 6:
             try:
                 rollouts.append(collector.collect())
-            except ZeroDivisionError:  # noqa: PERF203 - each call may raise
+            except ZeroDivisionError:  # each call may raise
                 errors += 1
         assert errors
         for one, two in zip(rollouts, expected, strict=True):

@@ -353,7 +353,7 @@ class Pipeline(Columns, abc.ABC):
         while True:
             try:
                 return self._envs.recv(GLANCE, **wanted)
-            except WorkerTimeoutError as error:  # noqa: PERF203 - expected
+            except WorkerTimeoutError as error:  # expected
                 if error.results_lost:
                     raise
                 if self._actor.is_stopping:

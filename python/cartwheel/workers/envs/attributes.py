@@ -77,7 +77,7 @@ def _part(owner: Any, part: str, name: str) -> Any:
     for one in within:
         try:
             return getattr(one, part)
-        except AttributeError:  # noqa: PERF203 - the environment within may have it
+        except AttributeError:  # the environment within may have it
             if inspect.getattr_static(one, part, None) is not None:
                 raise  # by the code of a property
     names = {known for one in within for known in dir(one)}

@@ -253,7 +253,7 @@ class Chain:
         for name, value in values.items():
             try:
                 self._pickled(value, owner)
-            except Exception:  # noqa: PERF203 - the one that raises is asked for
+            except Exception:  # the one that raises is asked for
                 return name
         return "?"
 

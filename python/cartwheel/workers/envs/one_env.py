@@ -161,7 +161,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterable[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # noqa: PERF203 - the variable has no value yet
+        except ValueError:  # the variable has no value yet
             continue
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()

@@ -168,7 +168,7 @@ class ControlCalls:
             for at, answer in enumerate(answers):
                 try:
                     self.channel.pack(answer)
-                except BaseException as error:  # noqa: PERF203
+                except BaseException as error:
                     kind = type(answer).__name__
                     add_note(error, f"the result, of type {kind}, cannot leave the worker process")
                     answers[at] = self.fault(self.first_row + at, error)
