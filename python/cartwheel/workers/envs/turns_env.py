@@ -47,11 +47,12 @@ class TurnsEnv(gym.Env[Any, Any]):
         """Reads the spaces, which all agents share."""
         self.env = env
         names = [str(name) for name in env.agent_idx]
-        space: Space[Any] = env.observation_space
-        has_mask = isinstance(space, Dict) and "action_mask" in space.spaces
+        shown: Space[Any] = env.observation_space
+        if isinstance(shown, Dict) and "action_mask" in shown.spaces:
+            shown = shown["observation"]
         parts: dict[str, Space[Any]] = {
             "agent_id": Text(max(map(len, names)), charset="".join(sorted({*"".join(names)}))),
-            "obs": space["observation"] if has_mask else space,  # type: ignore[index]
+            "obs": shown,
         }
         if isinstance(env.action_space, Discrete):
             parts["mask"] = Box(0, 1, (int(env.action_space.n),), np.bool_)
