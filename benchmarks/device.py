@@ -307,6 +307,26 @@ def measure_overlap(device: str) -> None:
     envs.close()
 
 
+def captured(act: Callable[[Any], Any], observations: Any) -> Callable[[Any], Any]:
+    """Returns a policy that replays a CUDA graph of another one, over these observations."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            act(observations)
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        actions = act(observations)
+
+    def policy(_: Any) -> Any:
+        graph.replay()
+        return actions
+
+    return policy
+
+
 def measure_graph(device: str) -> None:
     """A CUDA graph of a policy over static observations: the same actions, and its rate."""
     if device == "cpu":
@@ -328,24 +348,7 @@ def measure_graph(device: str) -> None:
         keywords: dict[str, Any] = {"static": True, "depth": 1} if static else {}
         envs = NumpyToTorch(poles(num_envs), device, **keywords)
         observations = envs.reset(seed=1)[0]
-        policy = act
-        if static:
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(3):
-                    act(observations)
-            torch.cuda.current_stream().wait_stream(side)
-            torch.cuda.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                actions = act(observations)
-
-            def policy(observations: Any, graph: Any = graph, actions: Any = actions) -> Any:
-                del observations
-                graph.replay()
-                return actions
-
+        policy = captured(act, observations) if static else act
         seen = []
         began = time.perf_counter()
         for _ in range(steps):

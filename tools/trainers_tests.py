@@ -80,11 +80,8 @@ def torchrl():
     return "test/libs/test_multiagent.py", TORCHRL
 
 
-def rows_of_torchrl():
-    """Returns functions with the signatures of TorchRL's classes."""
-    torchrl, ours = (
-        importlib.import_module(name) for name in ("torchrl.envs", "cartwheel.torchrl")
-    )
+def row_class(torchrl):
+    """Returns a class with the interface of TorchRL's, which is imported where it is needed."""
 
     class Row(torchrl.EnvBase):
         """The only row of an environment of ours, without the dimension of rows."""
@@ -118,6 +115,16 @@ def rows_of_torchrl():
             self.rows.close(raise_if_closed=raise_if_closed)
             super().close(raise_if_closed=raise_if_closed)
 
+    return Row
+
+
+def rows_of_torchrl():
+    """Returns functions with the signatures of TorchRL's classes."""
+    torchrl, ours = (
+        importlib.import_module(name) for name in ("torchrl.envs", "cartwheel.torchrl")
+    )
+    make_row = row_class(torchrl)
+
     def wrapper(
         env, *, return_state=False, group_map=None, seed=None, done_on_any=None, **keywords
     ):
@@ -133,7 +140,7 @@ def rows_of_torchrl():
             state=return_state,
             **keywords,
         )
-        return Row(rows, seed)
+        return make_row(rows, seed)
 
     def named(task, parallel, **keywords):
         own = {"return_state", "group_map", "use_mask", "categorical_actions", "seed"}
