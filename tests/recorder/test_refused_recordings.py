@@ -95,12 +95,22 @@ def test_tensors_need_pytorch_and_say_so(tmp_path, monkeypatch):
         TrajectoryDataset(tmp_path / "demo.h5", device="cpu")
 
 
-@pytest.mark.parametrize(("name", "keywords"), [("h5py", {}), ("av", {"save_video": True})])
-def test_a_missing_library_is_told_with_its_extra(tmp_path, monkeypatch, name, keywords):
+@pytest.mark.parametrize(
+    ("name", "keywords", "others"),
+    [
+        ("h5py", {}, {"save_trajectory": False, "save_video": True}),
+        ("av", {"save_video": True}, {}),
+        ("PIL.Image", {"save_video": True, "info_on_video": True}, {"save_video": True}),
+        ("PIL.Image", {"save_video": True, "info_on_video": True}, {"info_on_video": True}),
+    ],
+)
+def test_a_library_is_needed_where_it_is_used(tmp_path, monkeypatch, name, keywords, others):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf"needs {name}: pip install 'cartwheel\[record\]'"):
+    extra = r"pip install 'cartwheel\[record\]'"
+    with pytest.raises(ImportError, match=rf"needs {name}: {extra}"):
         record(tmp_path, **keywords)
     assert not [*tmp_path.iterdir()]
+    record(tmp_path, **others).close()
 
 
 def test_actions_that_do_not_fit_are_refused_before_a_step(tmp_path):

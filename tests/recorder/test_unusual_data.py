@@ -85,7 +85,7 @@ def test_keys_of_every_kind_have_their_names(tmp_path, mode):
             (1, "a"): t + 0.5,
             "_hidden": t + 1,
             "a/b": t + 2,
-            "deep": {"_hidden": t + 3, "x/y": t + 4, 0: t + 5, "none": {}},
+            "deep": {"_hidden": t + 3, "x/y": t + 4, 0: t + 5, "none": {}, "restarted": t + 6},
             "nothing": {},
         },
         mode=mode,
@@ -99,7 +99,12 @@ def test_keys_of_every_kind_have_their_names(tmp_path, mode):
             "(1, 'a')": steps + 0.5,
             "_hidden": steps + 1,
             "a": {"b": steps + 2},
-            "deep": {"_hidden": steps + 3, "x": {"y": steps + 4}, "0": steps + 5},
+            "deep": {
+                "_hidden": steps + 3,
+                "x": {"y": steps + 4},
+                "0": steps + 5,
+                "restarted": steps + 6,  # at the top, it would be the pool's
+            },
         },
     )
 

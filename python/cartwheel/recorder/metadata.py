@@ -219,9 +219,6 @@ def states_of(envs: Any, inner: Any, *, asked: bool | None) -> States | None:
     Raises:
         ValueError: States were asked for, and there are none.
     """
-    can_be_saved = hasattr(envs, "get_state")
-    if asked and not can_be_saved:
+    if asked and not hasattr(envs, "get_state"):
         raise ValueError(f"record_env_state=True needs environments with `get_state`, got {envs}.")
-    if asked is False or not can_be_saved:
-        return None
-    return States(inner, required=bool(asked))
+    return None if asked is False else States(inner, required=bool(asked))

@@ -84,8 +84,7 @@ class Writer:
             self._changed.notify_all()
         self._await(
             lambda: (
-                self._has_failed()
-                or not (self._tasks or self._busy or self._wants_flush)
+                not (self._busy or self._wants_flush)  # which the thread does when no task waits
                 or self._has_ended
                 or not self._thread.is_alive()  # in a forked child
             )
