@@ -225,6 +225,7 @@ def test_rows_of_agents_have_the_infos_of_each_agent_whatever_their_shapes_and_d
         rows.reset(seed=[0, 1])
         for step in range(1, 5):
             infos = rows.step(np.zeros((6, 1)))[4]
+            assert {"0", "_0"}.isdisjoint(infos)  # as which those of an agent reach the pool
             lasts = infos.get("final_info", {})
             for row in range(6):
                 number, late = row % 3, row // 3

@@ -163,8 +163,8 @@ def test_all_rows_change_or_none(executor):
     native.reset(seed=1)
     other = executor([partial(walk, WalkEnv)])
     other.reset(seed=1)
-    for wrong in (state, None, 7):
-        with pytest.raises(TypeError, match="`states` must be a list with one state for each row"):
+    for wrong, given in ((state, "one state"), (None, "None"), (7, "7")):
+        with pytest.raises(TypeError, match=f"list with one state for each row, got {given}.$"):
             envs.set_state([0], wrong)
     for bad, error, words in [
         (b"", ValueError, "not a state of a Python environment"),
@@ -230,6 +230,17 @@ def test_environments_that_cannot_be_saved_are_named(executor, env_fn, error, wo
     with pytest.raises(error, match=words):
         envs.set_state([0, 1], states)
     assert envs.get_state([0, 2]) == states
+    envs.close()
+
+
+@pytest.mark.parametrize("env_fn", [HalfMethods, TwoArguments])
+def test_environments_with_half_of_the_methods_are_pickled_where_others_may_be(env_fn):
+    envs = INLINE([env_fn] * 2, states="pickle")
+    envs.reset(seed=7)
+    states, actions = envs.get_state(), actions_of(9, 2)
+    expected = stepped(envs, actions)
+    envs.set_state(None, states)
+    assert_identical(stepped(envs, actions), expected)
     envs.close()
 
 

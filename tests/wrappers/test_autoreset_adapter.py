@@ -1,5 +1,6 @@
 """`AutoresetAdapter` gives what environments give that are made with the autoreset mode."""
 
+import pickle
 from collections import OrderedDict
 
 import gymnasium as gym
@@ -195,6 +196,16 @@ def test_final_observations_are_copies():
     finals[0][:] = 8
     np.testing.assert_array_equal(finals[1], before)
     assert not (envs.step(np.zeros(3, np.int64))[0] == 7).any()
+    envs.close()
+
+
+def test_a_step_changes_no_state_that_was_saved():
+    envs = AutoresetAdapter(build("native", "one step", D), N)
+    envs.reset(seed=1)
+    saved = envs.state_dict()
+    packed = pickle.dumps(saved)
+    assert envs.step(np.zeros(3, np.int64))[3].all()
+    assert pickle.dumps(saved) == packed
     envs.close()
 
 

@@ -104,8 +104,11 @@ def test_fresh_and_used_ones_continue_as_the_saved_ones(kind, wrapper, mode, exe
     envs.reset(seed=7)
     actions = actions_of(envs, 30)
     last = play(envs, actions[:8])[-1][0]
-    state = pickle.loads(pickle.dumps(envs.state_dict()))
+    saved = envs.state_dict()
+    packed = pickle.dumps(saved)
+    state = pickle.loads(packed)
     expected = play(envs, actions[8:])
+    assert pickle.dumps(saved) == packed
     others = wrap(executor([env_fn] * 3, autoreset_mode=mode, **keywords))
     for _ in range(2):
         shown = others.load_state_dict(state)

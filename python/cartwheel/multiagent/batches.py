@@ -324,7 +324,7 @@ class AgentBatches:
         own = {
             key: value
             for key, value in infos.items()
-            if key not in keys and str(key).removeprefix("_") not in keys
+            if str(key).removeprefix("_") not in keys  # neither theirs nor a mask of them
         }
         return own, by_agent
 

@@ -245,8 +245,7 @@ class Resets(PoolOwner[ObsType, ActType]):
                 a reset does not return their rewards.
             WorkerTimeoutError: Environments are still busy; wait again, or reset again.
         """
-        in_parts = self._pool.pending() is None and self._pool.in_flight()
-        wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
+        wait = self._pool.recv_resets if self._pool.in_flight() else self._pool.reset_wait
         return wait(as_timeout(timeout))
 
     def _in_parts(self, options: ResetOptions) -> bool:

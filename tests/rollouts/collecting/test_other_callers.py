@@ -255,6 +255,28 @@ def test_rows_that_another_caller_has_sent_stay_in_flight(make, order, ends):
         assert_begins_anew(collector.collect())
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_rows_that_others_have_sent_stay_in_flight_without_the_collector(make, is_late):
+    """Before it was made, or in place of as many of its own."""
+    envs = make(INLINE)
+    envs.reset(seed=1)
+    rows = [3, 1]
+    if not is_late:
+        envs.send(STILL[:2], rows)
+    collector = cartwheel.Collector(envs, lean, 6, order="groups", run_ahead=1)
+    if is_late:
+        collector.collect()
+        rows = envs.in_flight
+        assert rows
+        while envs.in_flight:
+            envs.recv()
+        envs.send(STILL[: len(rows)], rows)
+    del collector
+    with pytest.raises(AlreadyPendingCallError, match="in flight"):
+        envs.reset()
+    assert envs.in_flight == sorted(rows)
+
+
 def test_another_thread_that_does_not_pause_the_background_is_told(make):
     envs = make(THREAD)
     is_asked, may_answer = threading.Event(), threading.Event()
