@@ -137,13 +137,13 @@ def native_rows(rows: int) -> Any:
     return lambda: envs.step(actions)
 
 
-def wrapped_rows(rows: int) -> Any:
-    """Steps of native environments in a wrapper, on one thread."""
+def wrapped_rows(wrapper: str, rows: int, **keywords: Any) -> Any:
+    """Steps of native environments in a wrapper of this name, on one thread."""
     import cartwheel
-    from cartwheel.wrappers import RecordEpisodeStatistics
+    from cartwheel import wrappers
 
-    envs = cartwheel.NativeVectorEnv("cartwheel/CartPole-v1", rows, num_workers=1)
-    wrapped = RecordEpisodeStatistics(envs)
+    envs = cartwheel.NativeVectorEnv("cartwheel/CartPole-v1", rows, num_workers=1, **keywords)
+    wrapped = getattr(wrappers, wrapper)(envs)
     wrapped.reset(seed=1)
     actions = np.arange(rows) % 2
     return lambda: wrapped.step(actions)
@@ -181,7 +181,10 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     for rows in (1, 64):
         yield f"three agents, {rows} rows", partial(rows_of_agents, rows)
         yield f"envpool, {rows} rows", partial(pool_rows, rows)
-        yield f"RecordEpisodeStatistics, {rows} rows", partial(wrapped_rows, rows)
+        counted = partial(wrapped_rows, "RecordEpisodeStatistics", rows)
+        yield f"RecordEpisodeStatistics, {rows} rows", counted
+        shown = partial(wrapped_rows, "NormalizeObservation", rows, autoreset_mode="same_step")
+        yield f"final observations in NormalizeObservation, {rows} rows", shown
 
 
 def run(pattern: str) -> None:

@@ -285,6 +285,79 @@ def all_states(envs):
     return found
 
 
+class Finals(W.VectorWrapper):
+    """Makes final observations anew; calls a function with all, and the place of one."""
+
+    def __init__(self, envs, then):
+        super().__init__(envs)
+        self.then = then
+
+    def transform(self, batch):
+        if "final_obs" in batch.infos:
+            finals = deepcopy(batch.infos["final_obs"])
+            batch.infos = {**batch.infos, "final_obs": finals}
+            self.then(finals, np.flatnonzero(batch.infos["_final_obs"])[0])
+
+
+def steps_after(then, wrap=W.NormalizeObservation):
+    """Steps in ``SAME_STEP``, with a function of the final observations inside another wrapper."""
+    envs = wrap(Finals(build("native", "pole", S, ROWS), then))
+    envs.reset(seed=1)
+    for actions in ACTIONS:
+        yield envs.step(actions)
+    envs.close()
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_final_observations_that_are_held_inside_never_change(holder):
+    (hold, read), kept = HOLDERS[holder], []
+
+    def keep(finals, place):
+        kept.append((hold(finals[place]), np.array(read(hold(finals[place])))))
+
+    shown = [infos["final_obs"] for *_, infos in steps_after(keep) if "final_obs" in infos]
+    assert 10 < len(kept) == len(shown)
+    for held, expected in kept:
+        assert np.array_equal(read(held), expected)
+
+
+def test_arrays_of_final_observations_that_are_held_inside_never_change():
+    kept = []
+
+    def keep(finals, place):
+        kept.append((finals, [None if final is None else final.copy() for final in finals]))
+        kept.append((finals[::-1], kept[-1][1][::-1]) if place % 2 else kept[-1])
+
+    list(steps_after(keep))
+    assert len(kept) > 20
+    for finals, expected in kept:
+        assert_identical(list(finals), expected)
+
+
+def test_a_weak_reference_never_finds_a_final_observation_that_was_changed():
+    kept = []
+
+    def keep(finals, place):
+        kept.append((weakref.ref(finals[place]), finals[place].copy()))
+
+    for _ in steps_after(keep):
+        for reference, expected in kept:
+            final = reference()
+            assert final is None or np.array_equal(final, expected)
+    assert len(kept) > 10
+
+
+@NEEDS_THE_GIL
+def test_final_observations_that_no_other_code_has_are_written_where_they_are():
+    seen, count = [], 0
+    for *_, infos in steps_after(lambda finals, at: seen.append((at, id(finals), id(finals[at])))):
+        if "final_obs" in infos:
+            (at, all_of_them, one), finals = seen[-1], infos["final_obs"]
+            assert (id(finals), id(finals[at])) == (all_of_them, one)
+            count += 1
+    assert count > 10
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["native", "inline", "process"])
 @pytest.mark.parametrize("name", STACKS)

@@ -375,7 +375,7 @@ impl Blocks {
     }
 }
 
-fn references(object: &Bound<'_, PyAny>) -> usize {
+pub(super) fn references(object: &Bound<'_, PyAny>) -> usize {
     // SAFETY: a live object. Under the stable ABI of 3.10 this reads the word that all later versions
     // with that ABI have there; of an object that they never free it is some large number.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }.unsigned_abs()

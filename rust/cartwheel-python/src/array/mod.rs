@@ -25,6 +25,11 @@
 //!    dtype, one of [`DType`], so there are no references to count.
 //! 5. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
 //!    `PyMemory`; `python/cartwheel/workers` does it.
+//! 6. An aligned, contiguous array of objects has an address for each, or null for `None`, and a reference
+//!    to each. They are read while attached, each with a reference of its own before any Python code
+//!    runs; as by NumPy, without a lock where there is no GIL. They are replaced in an array that no other
+//!    code has: a new one, or one whose count of references says so (invariants 3 and 4 of [`block`]).
+//!    An array in it that only it has, with memory of its own, is written: to others it is a new one.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 mod block;
@@ -36,7 +41,7 @@ mod numbers;
 mod owner;
 mod rows;
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
 use cartwheel_engine::memory::Room;
 use cartwheel_engine::space::DType;
@@ -53,11 +58,11 @@ pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
 use crate::array::made::make_over;
 pub(crate) use crate::array::made::{
-    empty_objects, filled, from_bytes, from_numbers, rollout_view, view, written,
+    filled, from_bytes, from_numbers, rollout_view, view, written,
 };
 pub(crate) use crate::array::numbers::{NewNumbers, Numbers, Unwritten};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
-pub(crate) use crate::array::rows::{Rows, index};
+pub(crate) use crate::array::rows::{Objects, Rows, index};
 use crate::known::imported;
 
 /// Makes the first uses of what is looked up once, and returns an array: `first_uses.rs` says why.
@@ -241,11 +246,15 @@ pub(crate) fn as_flags(bytes: &mut [u8]) {
     }
 }
 
+/// The flags of an array.
+fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    unsafe { (*array.as_array_ptr()).fields.flags }
+}
+
 /// Whether NumPy lets this array be written.
 pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
-    // SAFETY: a live array object, read while attached (invariant 3).
-    let flags = unsafe { (*array.as_array_ptr()).fields.flags };
-    flags & NPY_ARRAY_WRITEABLE != 0
+    flags(array) & NPY_ARRAY_WRITEABLE != 0
 }
 
 /// Copies the rows of `source`, `[rows, *shape]`, each into its cell of `into`: `cells` has the

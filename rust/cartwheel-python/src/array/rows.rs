@@ -1,4 +1,4 @@
-//! Some rows of an array, and arrays in which some rows are others.
+//! Some rows of an array, arrays in which some rows are others, and arrays of rows that are objects.
 //!
 //! Each `SAFETY` comment cites the invariants of `array/mod.rs`.
 #![expect(
@@ -9,11 +9,14 @@
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::space::DType;
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::made::bytes_of;
-use super::{Blocks, bytes_at, dtype, is_like, written};
+use super::block::references;
+use super::made::{bytes_of, empty_objects, is_weakly_referenced};
+use super::{Blocks, borrowed_dtype, bytes_at, dtype, first_byte, flags, is_like, written};
 
 /// A C-contiguous array of NumPy's own class with an axis of rows, of a dtype of numbers.
 #[derive(Clone, Copy)]
@@ -61,11 +64,11 @@ impl<'a, 'py> Rows<'a, 'py> {
     /// A new array of rows that are arrays of their own; `None` if one is not as a row here.
     pub(crate) fn joined(
         &self,
-        rows: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+        rows: impl Iterator<Item = Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut found = Vec::new();
         for row in rows {
-            match row?.cast_into_exact::<PyUntypedArray>() {
+            match row.cast_into_exact::<PyUntypedArray>() {
                 Ok(row) if is_like(&row, &self.array.shape()[1..], self.dtype) => found.push(row),
                 _ => return Ok(None),
             }
@@ -123,9 +126,100 @@ impl<'a, 'py> Rows<'a, 'py> {
         unsafe { blocks.written(array.py(), self.dtype, rows, &shape, copy) }
     }
 
-    /// Whether each row is an array.
-    pub(crate) fn are_arrays(&self) -> bool {
-        self.array.ndim() > 1
+    /// An array of these rows as objects, at some places of so many; `None` if they are numbers, or there is
+    /// not one for each place. It is `given`, whose other objects stay, if no other code has that: then
+    /// its arrays are written, to which other code has no reference either.
+    pub(crate) fn as_objects(
+        &self,
+        places: &[i64],
+        given: &Objects<'py>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (array, shape) = (self.array, &self.array.shape()[1..]);
+        if shape.is_empty() || self.len() != places.len() {
+            return Ok(None);
+        }
+        let is_alone = !cfg!(Py_GIL_DISABLED) && references(&given.0) == 1;
+        let objects = if is_alone { given } else { &Objects::new(array.py(), given.0.len())? };
+        let bytes = bytes_of(self.dtype, 1, shape);
+        for (number, &place) in places.iter().enumerate() {
+            match objects.at(index(place)).cast_into_exact::<PyUntypedArray>() {
+                Ok(own)
+                    if is_alone && is_like(&own, shape, self.dtype) && has_memory_alone(&own) =>
+                {
+                    let row = bytes_at(array, number * bytes, bytes);
+                    // SAFETY: as many bytes, which no other code can read or write (invariants 1 and 6).
+                    unsafe { row.copy_to_nonoverlapping(first_byte(&own), bytes) }
+                }
+                _ => objects.set(index(place), array.get_item(number)?),
+            }
+        }
+        Ok(Some(objects.array()))
+    }
+}
+
+/// Whether an array that an array of objects has, which no other code has, is the only one of its memory,
+/// and no other code has it. The second reference is the caller's.
+fn has_memory_alone(array: &Bound<'_, PyUntypedArray>) -> bool {
+    const OWN: i32 = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE;
+    references(array) == 2 && flags(array) & OWN == OWN && !is_weakly_referenced(array)
+}
+
+/// An array of NumPy's own class with one axis, of objects side by side.
+pub(crate) struct Objects<'py>(Bound<'py, PyUntypedArray>);
+
+impl<'py> Objects<'py> {
+    /// So many times `None`.
+    pub(crate) fn new(py: Python<'py>, count: usize) -> PyResult<Self> {
+        Ok(Self(empty_objects(py, count)?.cast_into()?))
+    }
+
+    /// `None` for any other value than so many objects.
+    pub(crate) fn of(value: &Bound<'py, PyAny>, count: usize) -> Option<Self> {
+        let array = value.cast_exact::<PyUntypedArray>().ok()?;
+        let are_objects = array.shape() == [count]
+            && array.is_c_contiguous()
+            && first_byte(array).cast::<*mut ffi::PyObject>().is_aligned()
+            && borrowed_dtype(array).kind() == b'O';
+        are_objects.then(|| Self(array.clone()))
+    }
+
+    /// The object at a place.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such place.
+    pub(crate) fn at(&self, place: usize) -> Bound<'py, PyAny> {
+        let py = self.0.py();
+        // SAFETY: the array has an address at the place (invariant 6).
+        let object = unsafe { *self.address(place) };
+        // SAFETY: a live object, which the array keeps, or null (invariant 6).
+        let object = unsafe { Bound::from_borrowed_ptr_or_opt(py, object) };
+        object.unwrap_or_else(|| py.None().into_bound(py))
+    }
+
+    /// Replaces the object at a place of an array that no other code has.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such place.
+    pub(crate) fn set(&self, place: usize, object: Bound<'py, PyAny>) {
+        // SAFETY: the array has an address at the place, and takes the reference (invariant 6).
+        let old = unsafe { self.address(place).replace(object.into_ptr()) };
+        // SAFETY: a live object, whose reference was the array's, or null (invariant 6).
+        drop(unsafe { Bound::from_owned_ptr_or_opt(self.0.py(), old) });
+    }
+
+    /// The place of an address.
+    fn address(&self, place: usize) -> *mut *mut ffi::PyObject {
+        let count = self.0.len();
+        assert!(place < count, "object {place} of {count}");
+        // SAFETY: within the array (invariant 6).
+        unsafe { first_byte(&self.0).cast::<*mut ffi::PyObject>().add(place) }
+    }
+
+    /// The array.
+    pub(crate) fn array(&self) -> Bound<'py, PyAny> {
+        self.0.clone().into_any()
     }
 }
 

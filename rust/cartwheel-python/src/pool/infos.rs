@@ -10,7 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::array::{Block, empty_objects};
+use crate::array::{Block, Objects};
 use crate::error::{to_py_err, unreadable};
 use crate::known::{imported, intern};
 use crate::value::Decoder;
@@ -148,11 +148,11 @@ impl Infos {
         py: Python<'py>,
         objects: &[ObjectAt],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = empty_objects(py, self.rows)?;
+        let array = Objects::new(py, self.rows)?;
         for object in objects {
-            array.set_item(object.place, self.value(py, *object)?)?;
+            array.set(object.place, self.value(py, *object)?);
         }
-        Ok(array)
+        Ok(array.array())
     }
 
     /// The value at a position in a stream.
@@ -307,9 +307,9 @@ pub(super) fn terminal_frames<'py>(
             return Ok(None);
         }
     }
-    let array = empty_objects(py, infos.rows)?;
-    for (opaque, frame) in kept.iter().zip(&frames) {
-        array.set_item(opaque.at.place, frame)?;
+    let array = Objects::new(py, infos.rows)?;
+    for (opaque, frame) in kept.iter().zip(frames) {
+        array.set(opaque.at.place, frame);
     }
     let block = Block::new(py, Block::space(infos.rows))?;
     let mask = block.filled(py, DType::Bool, infos.rows, &[], |buffer| {
@@ -317,5 +317,5 @@ pub(super) fn terminal_frames<'py>(
             buffer[opaque.at.place] = 1;
         }
     })?;
-    Ok(Some([array, mask]))
+    Ok(Some([array.array(), mask]))
 }

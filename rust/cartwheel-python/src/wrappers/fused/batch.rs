@@ -10,7 +10,9 @@ use cartwheel_kernels::wrappers::{Places, StepResults, gather, is_stepped, num_k
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
-use crate::array::{Block, Blocks, Number, Numbers, PyTensorExchange, Unwritten, from_bytes};
+use crate::array::{
+    Block, Blocks, Number, Numbers, Objects, PyTensorExchange, Unwritten, from_bytes,
+};
 use crate::known::intern;
 use crate::wrappers::column::{Column, RowValues, are_plain_numbers};
 use crate::wrappers::rewards::Rewards;
@@ -27,8 +29,8 @@ pub(super) struct Finals<'a, 'py> {
 
 /// The form in which final observations came.
 pub(super) enum Form<'a, 'py> {
-    /// An array, under these keys, and the mask.
-    Array { is_dense: bool, keys: Vec<&'a Keys>, mask: Bound<'py, PyAny> },
+    /// An array of all places or, if there are some, these objects, under these keys, and the mask.
+    Array { objects: Option<Objects<'py>>, keys: Vec<&'a Keys>, mask: Bound<'py, PyAny> },
     /// An object of Python's class `Finals` knows it.
     Other(Bound<'py, PyAny>),
 }

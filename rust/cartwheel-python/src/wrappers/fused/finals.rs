@@ -7,12 +7,11 @@
 
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{EndedPlaces, num_kept, set_places};
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyList};
 
 use super::batch::{Batch, Columns, Finals, Form, Keys};
-use crate::array::{Rows, empty_objects, from_bytes, from_numbers, index};
+use crate::array::{Objects, Rows, from_bytes, from_numbers, index};
 use crate::known::intern;
 use crate::wrappers::column::{Column, no_such_row, numbers};
 use crate::wrappers::places::{Ended, WithFinals};
@@ -33,7 +32,7 @@ impl<'py> Batch<'_, 'py> {
         let Some(&[key, mask_key]) = found.first() else { return Ok(()) };
         let pair = infos.get_item(key)?.zip(infos.get_item(mask_key)?);
         if let Some((values, mask)) = pair
-            && let Some((rows, is_dense)) = self.taken_rows(&values, &mask)?
+            && let Some((rows, mut objects)) = self.taken_rows(&values, &mask)?
         {
             let mut mask = mask;
             let Columns { known, flags, .. } = &mut *self.columns;
@@ -43,25 +42,28 @@ impl<'py> Batch<'_, 'py> {
                     flags[index(place)] = 1;
                 }
                 mask = from_bytes(self.py, DType::Bool, Some(self.num_envs), &[], flags)?;
+                if let Some(objects) = &mut objects {
+                    *objects = Objects::new(self.py, self.num_envs)?;
+                }
             }
             let infos = self.own_infos()?;
             for [key, mask_key] in &found {
                 infos.del_item(key)?;
                 infos.del_item(mask_key)?;
             }
-            self.finals = Some(Finals { rows, form: Form::Array { is_dense, keys: found, mask } });
+            self.finals = Some(Finals { rows, form: Form::Array { objects, keys: found, mask } });
             return Ok(());
         }
         self.take_others(wrapper)
     }
 
-    /// The rows of final observations, and whether they are dense, if they are an array of all places or
-    /// of objects, and their rows as those of the observations. Finds the known places.
+    /// The rows of final observations, if they are an array of all places or of objects, which are returned,
+    /// too, and their rows as those of the observations. Finds the known places.
     fn taken_rows(
         &mut self,
         values: &Bound<'py, PyAny>,
         mask: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Option<Objects<'py>>)>> {
         self.find_ends()?;
         let Columns { known, flags, ended, .. } = &mut *self.columns;
         let Some(all) = Rows::of(&self.observations) else { return Ok(None) };
@@ -76,13 +78,12 @@ impl<'py> Batch<'_, 'py> {
                 return Ok(None);
             }
             let rows = if known.is_empty() { values.clone() } else { dense.at(known)? };
-            return Ok(Some((rows, true)));
+            return Ok(Some((rows, None)));
         }
-        if known.is_empty() || !is_array_of_objects(values, self.num_envs) {
-            return Ok(None);
-        }
-        let rows = all.joined(known.iter().map(|&place| values.get_item(place)))?;
-        Ok(rows.map(|rows| (rows, false)))
+        let objects = Objects::of(values, self.num_envs).filter(|_| !known.is_empty());
+        let Some(objects) = objects else { return Ok(None) };
+        let rows = all.joined(known.iter().map(|&place| objects.at(index(place))))?;
+        Ok(rows.map(|rows| (rows, Some(objects))))
     }
 
     /// Takes final observations in another form.
@@ -119,8 +120,8 @@ impl<'py> Batch<'_, 'py> {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(Finals { rows, form }) = self.finals.take() else { return Ok(None) };
         let (object, names, is_dense) = match form {
-            Form::Array { is_dense, keys, .. } => {
-                (None, keys.iter().map(|[key, _]| key).collect(), is_dense)
+            Form::Array { objects, keys, .. } => {
+                (None, keys.iter().map(|[key, _]| key).collect(), objects.is_none())
             }
             Form::Other(object) => (Some(object), Vec::new(), false),
         };
@@ -133,20 +134,23 @@ impl<'py> Batch<'_, 'py> {
 
     /// Puts final observations that were taken into the infos again. `wrapper` has their space.
     pub(super) fn put_finals_back(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
-        let Some(Finals { rows, form }) = &self.finals else { return Ok(()) };
-        if let Form::Array { is_dense, keys, mask } = form {
-            let (rows, keys, mask) = (rows.clone(), keys.clone(), mask.clone());
-            let values = if *is_dense { self.dense(&rows)? } else { self.objects(&rows)? };
+        let Some(Finals { rows, form }) = self.finals.take() else { return Ok(()) };
+        if let Form::Array { objects, keys, mask } = &form {
+            let values = match (objects, Rows::of(&rows)) {
+                (None, _) => self.dense(&rows)?,
+                (Some(_), None) => None,
+                (Some(given), Some(rows)) => rows.as_objects(&self.columns.known, given)?,
+            };
             if let Some(values) = values {
                 let infos = self.own_infos()?;
                 for [key, mask_key] in keys {
                     infos.set_item(key, &values)?;
-                    infos.set_item(mask_key, &mask)?;
+                    infos.set_item(mask_key, mask)?;
                 }
-                self.finals = None;
                 return Ok(());
             }
         }
+        self.finals = Some(Finals { rows, form });
         let space = wrapper.getattr(intern!(self.py, "single_observation_space"))?;
         let Some(object) = self.finals_object(wrapper, &space)? else { return Ok(()) };
         let parts = (&self.infos, &self.observations, self.num_envs);
@@ -165,20 +169,6 @@ impl<'py> Batch<'_, 'py> {
             rows.are_like(&all) && (known.is_empty() || rows.len() == known.len())
         };
         rows.filter(fits).map(|rows| all.with(known, &rows, with_finals)).transpose()
-    }
-
-    /// An array of objects with these rows at the known places, if they are arrays.
-    fn objects(&self, rows: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let known = &self.columns.known;
-        let fits = |found: &Rows<'_, '_>| found.are_arrays() && found.len() == known.len();
-        if Rows::of(rows).is_none_or(|found| !fits(&found)) {
-            return Ok(None);
-        }
-        let objects = empty_objects(self.py, self.num_envs)?;
-        for (number, &place) in known.iter().enumerate() {
-            objects.set_item(place, rows.get_item(number)?)?;
-        }
-        Ok(Some(objects))
     }
 
     /// Sets the observations, and the final ones, of places that ended.
@@ -279,11 +269,4 @@ impl<'py> Batch<'_, 'py> {
         let places = EndedPlaces::new(ended, known, self.num_envs).map_err(no_such_row)?;
         Ok(Ended { places, finals: finals.map(|finals| &finals.rows) })
     }
-}
-
-/// Whether a value is an array of NumPy's own class, of so many objects.
-fn is_array_of_objects(value: &Bound<'_, PyAny>, count: usize) -> bool {
-    value
-        .cast_exact::<PyUntypedArray>()
-        .is_ok_and(|array| array.shape() == [count] && array.dtype().kind() == b'O')
 }
