@@ -49,21 +49,17 @@ def uninterrupted() -> Iterator[None]:
         else:
             received.append((number, frame))
 
-    def handle_received() -> None:
-        if received:
-            with contextlib.ExitStack() as rest:
-                rest.callback(handle_received)  # also where this handler raises
-                number, frame = received.pop(0)
-                handlers[number](number, frame)
-
     try:
         for number in handlers:
             signal.signal(number, defer)
         yield
     finally:
         is_over = True
-        with contextlib.ExitStack() as stack:  # a handler that was put back may raise meanwhile
-            stack.callback(handle_received)
+        # Whatever raises, all of it is done, the last one first: a handler may raise as soon as it
+        # was put back.
+        with contextlib.ExitStack() as stack:
+            for number, frame in reversed(received):
+                stack.callback(handlers[number], number, frame)
             for number, handler in handlers.items():
                 stack.callback(signal.signal, number, handler)
 
