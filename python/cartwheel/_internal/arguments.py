@@ -191,6 +191,8 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
             how = f"cartwheel.make_vec({env_fns!r}, num_envs) makes environments of an id"
         elif hasattr(env_fns, "num_envs"):
             how = "pass the functions that this vector environment is made of"
+        elif hasattr(env_fns, "step") and not isinstance(env_fns, type):
+            how = "pass functions, `[lambda: gymnasium.make(id)] * num_envs`"
         else:
             how = "repeat one function by `[function] * num_envs`"
         raise TypeError(
