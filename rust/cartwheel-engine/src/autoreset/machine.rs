@@ -355,14 +355,11 @@ impl Autoreset {
     }
 
     /// Moves a row that has just begun an episode to another place in it: as if it had made a number
-    /// of steps below the limit, to which `draw`, from all numbers, is scaled. Without a limit, or for
-    /// a row that is not running, nothing changes.
+    /// of steps below the limit, to which `draw`, from all numbers, is scaled. Without a limit, it stays
+    /// at the first one.
     #[expect(clippy::cast_possible_truncation, reason = "what is scaled is below the limit")]
     pub fn stagger(&mut self, row: usize, draw: u64) {
-        if self.limit != 0 && self.phases[row] == RUNNING {
-            let scaled = (u128::from(draw) * u128::from(self.limit)) >> u64::BITS;
-            self.elapsed[row] = scaled as u32;
-        }
+        self.elapsed[row] = ((u128::from(draw) * u128::from(self.limit)) >> u64::BITS) as u32;
     }
 
     /// Marks a row as failed: a call of its environment did not return.

@@ -116,10 +116,7 @@ impl Masks {
         is_reset: Option<&dyn Fn(usize) -> bool>,
     ) {
         self.resetting = None;
-        if rows.sent().is_none() && is_reset.is_none() {
-            self.is_unread = false; // the infos may be those of the lost batch already
-        }
-        self.take_unread(infos);
+        self.take_unread(infos); // maybe those of the lost batch already: it has all rows, and they are cleared
         self.known.clear(rows.iter().filter(|&row| is_reset.is_none_or(|is_reset| is_reset(row))));
     }
 
