@@ -260,6 +260,13 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_of_no_row_is_left_to_what_gathers_the_infos() {
+        let mut masks = masks();
+        masks.add_stream(&stream(2, &[&[0, 1, 0]])).unwrap();
+        assert!(masks.bytes().is_empty());
+    }
+
+    #[test]
     fn masks_of_another_length_are_reported_until_the_row_is_cleared() {
         let mut masks = masks();
         masks.add_stream(&stream(1, &[&[1, 0]])).unwrap();

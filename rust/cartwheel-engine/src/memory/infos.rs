@@ -128,3 +128,23 @@ impl InfosAt {
         if word == Self::SPILLED { Self::Channel } else { Self::Memory(word) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wake::Scope;
+
+    #[test]
+    fn infos_end_with_the_region_of_their_shard_however_long_a_worker_says_they_are() {
+        let plan = Arc::new(Plan { info_bytes: PAGE, ..Plan::new(vec![0..2, 2..4]) });
+        let bytes = InfoArea::bytes(&plan).expect("two pages");
+        let (mapping, _) = Mapping::new("cartwheel-test", bytes, Scope::Private).expect("memory");
+        let infos = InfoArea::new(Arc::new(mapping), plan);
+        for (row, expected) in [(None, PAGE), (Some(1), PAGE / 2)] {
+            let mut stream = Vec::new();
+            // SAFETY: there is no worker (invariant 6).
+            unsafe { infos.load(0, row, PAGE + 1, &mut stream) }
+            assert_eq!(stream.len(), expected);
+        }
+    }
+}

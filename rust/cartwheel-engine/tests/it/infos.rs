@@ -354,3 +354,20 @@ fn nesting_without_end_is_refused() {
     let outcome = InfoColumns::new(1).add_stream(0, writer.stream(), Some, |_, _| {});
     assert!(matches!(outcome, Err(Error::Env(cartwheel_core::Error::MalformedInfo { .. }))));
 }
+
+#[test]
+fn a_record_of_no_row_or_with_values_beyond_its_end_is_refused() {
+    let beyond = infos(&[(2, &[("a", Owned::Int(1))])]);
+    let whole = infos(&[(0, &[("a", Owned::Int(1))]), (1, &[("a", Owned::Int(2))])]);
+    let mut longer = whole.stream().to_vec();
+    let end = InfoReader::new(&longer, 0).record().expect("one").expect("two").end;
+    longer[7] -= 1; // the length of the first record
+    longer.remove(end - 1);
+    for stream in [beyond.stream(), &longer] {
+        let outcome = InfoColumns::new(2).add_stream(0, stream, Some, |_, _| {});
+        assert!(
+            matches!(outcome, Err(Error::Env(cartwheel_core::Error::MalformedInfo { .. }))),
+            "{outcome:?}"
+        );
+    }
+}
