@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::{Lease, Plan};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
+use cartwheel_engine::pool::{Lost, OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
@@ -21,13 +21,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::worker_process::{self, attach, ignored_test};
 
 const ROWS: usize = 4;
+/// With which all rows are sent for a reset, also to the successor of a dead worker.
+const RESET_FLAGS: u32 = 6;
 /// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
 const FAILPOINTS: &str = "CARTWHEEL_FAILPOINTS";
 /// The environment variable with the batch size for worker processes.
 const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 
-/// Rows whose observations are their number, the action and their sum.
+/// Rows whose observations are their number, the action and their sum; for a reset, its flags are the action. Odd
+/// actions end the episode.
 #[derive(Debug)]
 struct Adding;
 
@@ -40,13 +43,22 @@ impl Shard for Adding {
         }
         for (place, action) in rows.clone().zip(actions.as_chunks::<8>().0) {
             let row = i64::try_from(task.rows.start + place - rows.start).unwrap();
-            let action = i64::from_ne_bytes(*action);
+            let action = match task.op {
+                Op::Step => i64::from_ne_bytes(*action),
+                _ => task.flags.into(),
+            };
             task.slab.write(0, place, &bytes(&[row, action, row + action]));
-            let transition = Transition { reward: 0.0, terminated: false, truncated: false };
-            task.slab.write_transition(place, &transition, PhaseTag::Running);
+            let terminated = is_last(action);
+            let transition = Transition { reward: 0.0, terminated, truncated: false };
+            let phase = if terminated { PhaseTag::Over } else { PhaseTag::Running };
+            task.slab.write_transition(place, &transition, phase);
         }
         Report::default()
     }
+}
+
+fn is_last(action: i64) -> bool {
+    action % 2 == 1
 }
 
 fn bytes(numbers: &[i64]) -> Vec<u8> {
@@ -238,12 +250,13 @@ impl Processes {
         panic!("no worker died");
     }
 
-    /// Starts a process in the place of a worker that died.
-    fn follow(&mut self, worker: usize) {
+    /// Starts a process in the place of a worker that died; returns what was lost.
+    fn follow(&mut self, worker: usize) -> Lost {
         self.children[worker].wait().unwrap();
-        self.pool.lost(worker);
+        let lost = self.pool.lost(worker);
         self.children[worker] = start_worker(&self.memory, worker, "");
         self.pool.resume(worker, ProcessHandle::new(self.children[worker].id()).unwrap());
+        lost
     }
 
     fn close(mut self) {
@@ -331,7 +344,11 @@ fn step_thrice(batch_size: usize, failpoints: [&str; 2]) -> Fate {
                     held.push((received, actions));
                 }
                 Err(Error::WorkerDied { worker, .. }) if envs.pool.can_resume() => {
-                    envs.follow(worker);
+                    let Lost { over, filled, .. } = envs.follow(worker);
+                    for row in filled {
+                        let first = envs.pool.shards()[worker].start;
+                        assert_eq!(over[row - first], is_last(actions[row]), "{failpoints:?}");
+                    }
                     fate = Fate::Followed;
                 }
                 Err(error) => panic!("{failpoints:?}: {error}"),
@@ -389,12 +406,17 @@ fn step_next_to_a_stopped_worker(batch_size: usize, access: u32) -> Fate {
         [0, 1].map(|worker| Pid::from_raw(envs.children[worker].id().cast_signed()).unwrap());
     let has_died =
         || std::fs::read_to_string(format!("/proc/{dying}/stat")).unwrap().contains(") Z ");
-    envs.pool.sending(Call::Reset, Some(&[0, 1, 2, 3])).unwrap().send(0).unwrap();
+    envs.pool.sending(Call::Reset, Some(&[0, 1, 2, 3])).unwrap().send(RESET_FLAGS).unwrap();
     let (mut arrived, mut fate, mut was_dead) = (Vec::new(), Fate::Lived, false);
     while envs.pool.is_flying() {
         // Long enough to notice a death.
         match envs.pool.receive(Some(Duration::from_millis(200)), &mut || false) {
-            Ok(received) => arrived.extend(received.rows.iter()),
+            Ok(received) => {
+                let rows: Vec<usize> = received.rows.iter().collect();
+                let shown = [RESET_FLAGS.into(); ROWS];
+                assert_shows_rows(received.lease.as_ref().unwrap(), &rows, &shown);
+                arrived.extend(rows);
+            }
             Err(Error::WorkerDied { worker: 1, .. }) => {
                 envs.follow(1);
                 fate = Fate::Followed;
