@@ -261,6 +261,15 @@ def test_rows_of_unequal_spaces_are_sent_frozen_and_continued(case):
             native.step({name: np.full(4, 99) for name in native.possible_agents})
 
 
+def test_an_integer_that_no_agent_can_have_is_at_the_position_of_its_row():
+    with cartwheel.NativeVectorEnv(TEAM, 3, players=2) as envs:
+        envs.reset()
+        actions = np.zeros((3, 2), np.uint64)
+        actions[1, 1] = 2**63
+        with pytest.raises(ValueError, match=f"^action {2**63} at position 1 is not from"):
+            envs.step(actions)
+
+
 def test_observations_by_agent_and_by_group_are_views_of_the_rows():
     with cartwheel.ParallelVectorEnv.native(RELAY, 5) as envs:
         observations, _ = envs.reset(seed=0)
