@@ -191,7 +191,10 @@ class AgentBatches:
         batch, rewards, terminations, truncations, infos = result
         over = terminations | truncations
         are_over = bool(np.count_nonzero(over))
-        last, has_last, last_infos, infos = self._take_last(batch, infos, are_over=are_over)
+        last, has_last = batch, not self._is_same_step
+        last_infos: dict[str, Any] = {}
+        if "_final_obs" in infos:
+            last, has_last, last_infos, infos = self._take_last(batch, infos, are_over=are_over)
         rows = infos.get("env_index", slice(None))
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
@@ -248,11 +251,9 @@ class AgentBatches:
         """Takes the last results of rows that are over out of the infos of a step.
 
         Returns:
-            The true next observations, which are the batch unless a row restarted in the step;
-            which rows have one (or whether all have); the last infos; and the other infos.
+            The true next observations, which are the batch unless a row is over; which rows have
+            one; the last infos; and the other infos.
         """
-        if "_final_obs" not in infos:
-            return batch, not self._is_same_step, {}, infos
         infos = dict(infos)
         last, has_last = infos.pop("final_obs"), infos.pop("_final_obs")
         last_infos = infos.pop("final_info", {})
