@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
 
 Executor = Literal["auto", "inline", "thread", "process"]
@@ -17,7 +18,8 @@ OnTimeout = Literal["raise", "restart"]
 OnWorkerDeath = Literal["raise", "restart"]
 FinalObs = Literal["object", "dense"]
 FinalNames = Literal["gymnasium", "maniskill"]
-ObservationMode = Literal["same", "different"]
+ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
+"""How observation spaces are batched; a pair is the batched and the single space."""
 States = Literal["methods", "pickle"]
 Vectorization = Literal["sync", "async", "vector_entry_point"]
 NumWorkers = int | Literal["auto"] | None

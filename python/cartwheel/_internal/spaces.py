@@ -21,6 +21,8 @@ from cartwheel._internal.versions import batch_differing_spaces
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cartwheel._internal.literals import ObservationMode
+
 #: A space as nested tuples; ``rust/cartwheel-python/src/space.rs`` lists the forms.
 Description: TypeAlias = "tuple[Any, ...]"
 
@@ -172,10 +174,6 @@ def _counted(actions: list[Any], num_envs: int) -> list[Any]:
     if len(actions) != num_envs:
         raise ValueError(f"expected {num_envs} actions (one per environment), got {len(actions)}")
     return actions
-
-
-#: ``"same"``, ``"different"``, or the batched and the single observation space.
-ObservationMode: TypeAlias = "str | tuple[Space[Any], Space[Any]]"
 
 
 class Batching:

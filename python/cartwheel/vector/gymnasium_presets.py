@@ -16,8 +16,6 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gymnasium.spaces import Space
-
     from cartwheel._internal.arguments import EnvFn
     from cartwheel._internal.literals import Executor, Mode, ObservationMode
 
@@ -36,7 +34,7 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, 
         context: Any = None,
         daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
         worker: Any = None,
-        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        observation_mode: ObservationMode = "same",
         autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
         *,
@@ -71,7 +69,7 @@ class SyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self,
         env_fns: Iterable[EnvFn],
         copy: bool = True,  # noqa: FBT001 - Gymnasium's signature
-        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        observation_mode: ObservationMode = "same",
         autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         *,
         executor: Executor = "inline",

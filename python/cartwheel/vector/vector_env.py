@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy as np
-    from gymnasium.spaces import Space
 
     from cartwheel._cartwheel import _WorkerCallbacks
     from cartwheel._internal.arguments import EnvFn
@@ -262,7 +261,7 @@ class VectorEnv(
         context: Any = None,
         daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
         worker: Any = None,
-        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        observation_mode: ObservationMode = "same",
         autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
         *,
