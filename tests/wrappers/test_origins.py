@@ -204,6 +204,26 @@ def test_environments_that_raise_leave_no_seed_to_a_later_episode(mode):
     envs.close()
 
 
+class Missed(VectorWrapper):
+    """Keeps how many episodes the last batch says that it missed."""
+
+    _changes_steps = False
+
+    def transform(self, batch):
+        self.skipped = batch.skipped
+
+
+@pytest.mark.parametrize(("seed", "missed"), [([0, 6, 7], -1), (None, 1)])
+def test_where_a_seeded_episode_was_missed_it_is_unknown_how_many_were(seed, missed):
+    envs = Missed(cartwheel.VectorEnv([Picky] * 3, executor="inline", autoreset_mode=D))
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.reset(seed=seed, options=[{"place": 1}, {"place": 2}, {"place": 3}])
+    envs.reset()
+    assert envs.skipped[[0, 2]].tolist() == [missed] * 2
+    envs.close()
+
+
 @pytest.mark.parametrize("mode", [N, S])
 def test_a_replaced_environment_uses_what_was_kept_for_it(mode):
     envs = cartwheel.VectorEnv(
