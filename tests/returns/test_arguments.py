@@ -106,11 +106,13 @@ def test_an_out_that_cannot_be_filled_is_refused(name):
     good = [np.full_like(array, 77) for array in call(name, arrays)]
     read_only = good[-1].copy()
     read_only.flags.writeable = False
+    shifted = np.zeros(good[-1].nbytes + 1, np.uint8)[1:].view(good[-1].dtype)
     bad = {
         r"must be (float|int)64, got float16": good[-1].astype(np.float16),
         r"must have shape \(6, 4\), got \(5, 4\)": good[-1][:-1],
         r"must be C-contiguous, aligned and writable": np.asfortranarray(good[-1]),
         r"must be C-contiguous, aligned and writable\.": read_only,
+        r"must be C-contiguous, aligned and writable.$": shifted.reshape(good[-1].shape),
     }
     for text, array in bad.items():
         before = array.copy()

@@ -115,6 +115,14 @@ def test_bad_final_values_are_refused(changes, error, text):
     assert (out == 77).all()
 
 
+def test_an_out_that_shares_memory_with_final_values_is_refused():
+    out = np.full((STEPS, ENVS), 77.0)
+    finals = {"final_values": out[0, :1], "final_index": [[2, 1]]}
+    with pytest.raises(ValueError, match="shares memory with `final_values`"):
+        returns.next_values("same_step", VALUES, **one_end(), **finals, out=out)
+    assert (out == 77).all()
+
+
 def test_prev_done_and_initial_need_a_flag_for_each_environment():
     with pytest.raises(ValueError, match="`prev_done` must have 4 elements, got 3"):
         returns.valid_mask("next_step", **NO_FLAGS, prev_done=NO_ROW[1:])
