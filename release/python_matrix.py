@@ -4,7 +4,8 @@
 
 :mod:`release.pythons` finds or builds the Pythons. Each gets an environment below
 ``target/pythons`` with the wheel of ``dist/`` and its extra ``test``; or, for ``--oldest``, with
-the oldest versions that the wheel allows and what `release.chosen_tests` needs.
+the oldest versions that the wheel and its extra ``record`` allow and what `release.chosen_tests`
+needs.
 The exit status is 1 if a test failed, or if pytest could not run.
 """
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 DIST = ROOT / "dist"
 FREE_THREADED = ROOT / "tests" / "requirements" / "free-threaded.txt"
 OLDEST = ROOT / "tests" / "requirements" / "oldest.txt"
+#: The tests of the extra `record`, whose packages the roots do not have.
+OF_THE_RECORDER = ("tests/recorder/test_writing.py", "tests/recorder/test_videos.py")
 
 
 def main() -> None:
@@ -38,7 +41,8 @@ def main() -> None:
         "--oldest", action="store_true", help="the chosen tests, the oldest versions"
     )
     given = parser.parse_args()
-    tests = given.tests or (chosen(is_emulated=False) if given.oldest else ["tests"])
+    oldest = [*chosen(is_emulated=False), *OF_THE_RECORDER]
+    tests = given.tests or (oldest if given.oldest else ["tests"])
     lines = [f"| Python | wheel | {' | '.join(COUNTS)} | minutes |"]
     lines.append("|---|---" + "|--:" * (len(COUNTS) + 1) + "|")
     fine = True
@@ -80,7 +84,9 @@ def _environment(name: str, python: Path, wheel: Path, *, oldest: bool) -> Path:
     print(f"==> pip install {wheel.name}, with what the tests need", flush=True)
     pip = [str(inside), "-m", "pip", "install", "--quiet"]
     if oldest:
-        extra = [str(wheel), "-r", str(OLDEST), *REQUIREMENTS, "pytest-xdist>=3.6"]
+        # The recorder films CartPole.
+        needed = (*REQUIREMENTS, "gymnasium[classic-control]", "pytest-xdist>=3.6")
+        extra = [str(wheel), "-r", str(OLDEST), *needed]
     elif name.endswith("t"):
         extra = [str(wheel), "-r", str(FREE_THREADED)]
     else:

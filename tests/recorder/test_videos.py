@@ -110,6 +110,7 @@ def test_videos_of_rows_show_the_frames_of_single_environments(tmp_path, reel, k
 def decoded(path):
     with av.open(str(path)) as container:
         (stream,) = container.streams
+        stream.codec_context.thread_count = 1  # PyAV 12 keeps others until a garbage collection
         assert stream.codec_context.name == "h264"
         assert stream.codec_context.pix_fmt == "yuv420p"
         return [one.to_ndarray(format="rgb24") for one in container.decode(stream)], stream

@@ -65,9 +65,11 @@ def test_the_pinned_tools_are_versions_that_the_sdist_allows():
 
 
 def test_the_oldest_versions_that_are_tested_are_the_oldest_that_are_allowed():
+    project = toml("pyproject.toml")["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["record"]]
     allowed = {
         requirement.name: Version(bound.version)
-        for requirement in map(Requirement, toml("pyproject.toml")["project"]["dependencies"])
+        for requirement in map(Requirement, asked)
         for bound in requirement.specifier
         if bound.operator == ">="
     }
