@@ -182,6 +182,24 @@ def test_the_seed_decides_states_and_draws_in_every_executor():
         assert rows(executor, None, 2) != rows(executor, None, 2)
 
 
+@pytest.mark.parametrize(("executor", "env_fn"), [(INLINE, walk), (NATIVE, POLE)], ids=str)
+def test_after_ctrl_c_environments_are_wrapped_again(executor, env_fn, monkeypatch):
+    def interrupted(*_, **_keywords):
+        raise KeyboardInterrupt
+
+    inner = executor([env_fn] * 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(inner), "recv", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            CachedReset(inner, 2, seed=1)
+    inner.recv()
+    envs, others = CachedReset(inner, 5, seed=3), CachedReset(executor([env_fn] * 3), 5, seed=3)
+    for _ in range(5):
+        assert_identical(envs.reset(), others.reset())
+    for each in (envs, others):
+        each.close()
+
+
 @pytest.mark.parametrize(
     ("executor", "env_fn"), [(INLINE, walk), (NATIVE, CARDS)], ids=["inline", "native"]
 )

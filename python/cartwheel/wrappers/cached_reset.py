@@ -65,7 +65,8 @@ class CachedReset(KeepsState, VectorWrapper):
         ValueError: ``num_states`` is not positive, ``seed`` is negative, the environments cannot be
             saved, or their resets load states of a cache already.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
-        Exception: An environment raised it.
+        Exception: An environment raised it. Resets of ``env`` may load states already then: wrap it
+            again, or make another one.
     """
 
     _changes_steps = False
@@ -99,10 +100,10 @@ class CachedReset(KeepsState, VectorWrapper):
         self._inner = inner
         self._states = self._sample(rest)
         use_cache(inner._pool, inner._callbacks, self._states, self._key, [(0, 0)] * len(own))
-        inner._caches_resets = True
         inner.send_reset(seed=own)  # each row gets random numbers and draws of its own
         while inner.in_flight:
             inner.recv()
+        inner._caches_resets = True  # if the resets raise, the constructor may be called again
         #: The rows that the caller has not reset yet.
         self._fresh = set(range(self.num_envs))
 

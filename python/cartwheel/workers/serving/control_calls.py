@@ -124,7 +124,7 @@ class ControlCalls:
             (value,) = part
             return attributes.write(own, name, value)
         if task == "sample":
-            return sampled(env, row, part, pickles=name == "pickle")
+            return sampled(own, row, part, pickles=name == "pickle")
         if task == "cache":
             self.envs[row - self.first_row] = CachedEnv(own, row, *part)
             return None
