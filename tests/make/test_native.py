@@ -122,6 +122,13 @@ def test_none_means_the_limit_of_a_spec(given, end):
     assert ends(cartwheel.NativeVectorEnv(no_limit, 2, max_episode_steps=given))[0] == end
 
 
+@pytest.mark.parametrize(("given", "mode"), [(None, "ansi"), ("ansi", "ansi"), ("rgb_array",) * 2])
+def test_the_render_mode_of_a_spec_is_the_default(given, mode):
+    spec = gym.make("cartwheel/FrozenLake-v1", render_mode="ansi").spec
+    with cartwheel.NativeVectorEnv(spec, 2, render_mode=given) as envs:
+        assert envs.render_mode == mode
+
+
 @MAKE
 def test_minus_one_means_no_limit_as_in_gymnasium(make):
     envs = make("Pendulum-v1", 2, max_episode_steps=-1)

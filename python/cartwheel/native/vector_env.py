@@ -177,8 +177,9 @@ class NativeVectorEnv(
             if limit is None:  # a spec without a limit overrides the registered limit
                 limit = -1 if env_id.max_episode_steps is None else env_id.max_episode_steps
             env_id, defaults = read_spec(env_id)
+            default_mode = defaults.pop("render_mode", None)
+            render_mode = default_mode if render_mode is None else render_mode
             options = defaults | options
-            render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
         options = environment_keywords(options)
         self.restart_policy = RestartPolicy(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, NativeExecutor)
