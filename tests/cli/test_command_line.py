@@ -114,12 +114,22 @@ def test_a_reader_that_is_gone_ends_a_command_in_silence(unbuffered):
     assert statuses(finished.stderr) == ({141, 0} if unbuffered else {141})
 
 
+def page_of_one(stdout):
+    """Runs a command whose output the interpreter would write once more as it exits."""
+    return subprocess.run(
+        [*CARTWHEEL, *PAGE_OF_ONE],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    )
+
+
 def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
     reading, writing = os.pipe()
     os.close(reading)
-    finished = subprocess.run(
-        [*CARTWHEEL, *PAGE_OF_ONE], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
-    )
+    finished = page_of_one(writing)
     os.close(writing)
     assert (finished.returncode, finished.stderr) == (141, "")
 
@@ -127,9 +137,7 @@ def test_a_program_whose_reader_is_gone_ends_with_the_status_of_a_closed_pipe():
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_disk_is_reported_in_one_line():
     with Path("/dev/full").open("w") as full:
-        finished = subprocess.run(
-            [*CARTWHEEL, *PAGE_OF_ONE], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        finished = page_of_one(full)
     error = "python -m cartwheel: error: [Errno 28] No space left on device\n"
     assert (finished.returncode, finished.stderr) == (1, error)
 
