@@ -11,8 +11,8 @@ from textwrap import dedent
 import pytest
 
 import cartwheel
-from tests.support.imports import import_nodes, python_imports, way
-from tests.support.rust_imports import rust_imports
+from tests.repository.imports import import_nodes, python_imports, way
+from tests.repository.rust_imports import rust_imports
 
 ROOT = Path(__file__).parents[2]
 PYTHON = """

@@ -1,4 +1,4 @@
-"""The twins in Python of ``chase.rs`` and ``relay.rs`` in ``tests/native/plugins/rust/src``."""
+"""The twins in Python of ``chase.rs`` and ``relay.rs`` in ``rust/src``."""
 # ruff: noqa: ARG002 (signatures are PettingZoo's, whether an environment needs them or not)
 
 from typing import ClassVar

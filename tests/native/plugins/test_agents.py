@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 import cartwheel
 from cartwheel._internal import nested
 from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
-from tests.support.chase_and_relay import Chase, Relay
+from tests.native.plugins.chase_and_relay import Chase, Relay
 from tests.support.comparison import assert_identical
 from tests.support.one_thread import one_thread
 

@@ -257,7 +257,7 @@ def test_rows_that_another_caller_has_sent_stay_in_flight(make, order, ends):
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_rows_that_others_have_sent_stay_in_flight_without_the_collector(make, is_late):
-    """Before it was made, or in place of as many of its own."""
+    """Before it was made, or instead of as many of its own."""
     envs = make(INLINE)
     envs.reset(seed=1)
     rows = [3, 1]

@@ -1,4 +1,4 @@
-//! An environment of three agents with names; its twin is in `tests/support/chase_and_relay.py`.
+//! An environment of three agents with names; its twin is in `tests/native/plugins/chase_and_relay.py`.
 
 use std::sync::Arc;
 
