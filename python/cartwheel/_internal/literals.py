@@ -19,7 +19,7 @@ OnWorkerDeath = Literal["raise", "restart"]
 FinalObs = Literal["object", "dense"]
 FinalNames = Literal["gymnasium", "maniskill"]
 ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
-"""How observation spaces are batched; a pair is the batched and the single space."""
+"""The way to batch observation spaces; a pair is the batched and the single space."""
 States = Literal["methods", "pickle"]
 Vectorization = Literal["sync", "async", "vector_entry_point"]
 NumWorkers = int | Literal["auto"] | None
