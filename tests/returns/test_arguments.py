@@ -345,6 +345,8 @@ def test_caps_must_be_positive(cap):
     ("name", "wrong", "meant"),
     [
         ("gae", "gama", "gamma"),
+        ("gae", "lam", "gae_lambda"),
+        ("retrace", "lmbda", "lambda_"),
         ("gae_normalized", "gae_lamda", "gae_lambda"),
         ("lambda_returns", "lambda", "lambda_"),
         ("discounted_returns", "bootstap", "bootstrap"),

@@ -47,6 +47,8 @@ _SYNONYMS = {
     "vectorizationmode": ("executor",),
     "startmethod": ("context",),
     "rolloutlength": ("num_steps",),
+    "lam": ("gae_lambda", "lambda_"),
+    "lmbda": ("gae_lambda", "lambda_"),
     "videofolder": ("output_dir",),
     "nameprefix": ("trajectory_name",),
     "episodetrigger": ("episode_filter",),
