@@ -6,7 +6,7 @@ mod property;
 mod script;
 
 use cartwheel_engine::autoreset::{
-    Autoreset, AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, mixed,
+    Autoreset, AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, SavedRow, mixed,
 };
 use cartwheel_engine::{PhaseTag, Transition};
 
@@ -292,6 +292,23 @@ fn a_staggered_row_has_at_least_one_step_left_and_at_most_all() {
         };
         assert_eq!((elapsed(0), elapsed(u64::MAX)), (0, limit - 1));
         assert_eq!(elapsed(1 << 63), limit / 2);
+    }
+}
+
+#[test]
+fn a_saved_row_is_read_only_if_its_flags_are_those_of_its_phase() {
+    let (running, over) = (PhaseTag::Running as u8, PhaseTag::Over as u8);
+    for ([phase, terminated, truncated], is_read) in [
+        ([running, 0, 0], true),
+        ([over, 1, 1], true),
+        ([running, 0, 1], false),
+        ([over, 0, 0], false),
+        ([over, 2, 0], false),
+        ([9, 0, 0], false),
+    ] {
+        let bytes = [phase, terminated, truncated, 5, 0, 0, 0];
+        let read = SavedRow::from_bytes(bytes).map(SavedRow::to_bytes);
+        assert_eq!(read, is_read.then_some(bytes), "{bytes:?}");
     }
 }
 
