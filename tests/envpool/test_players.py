@@ -94,6 +94,25 @@ def test_an_environment_is_over_when_its_last_player_is(make):
     ]
 
 
+class VanishingEnv(CountdownEnv):
+    """Its players go without a flag."""
+
+    def step(self, actions):
+        observations, rewards, terminations, truncations, infos = super().step(actions)
+        return observations, rewards, dict.fromkeys(terminations, False), truncations, infos
+
+
+def test_an_environment_whose_last_player_goes_without_a_flag_terminates(make):
+    if "tests/Vanishing-v0" not in envpool.list_all_envs():
+        envpool.register("tests/Vanishing-v0", VanishingEnv, parallel=True)
+    envs = make("tests/Vanishing-v0", num_envs=1, seed=0)
+    _, info = envs.reset()
+    for step in range(4):
+        _, _, terminations, truncations, info = envs.step(numbered_actions(info, step))
+        assert terminations.tolist() == [step == 3]
+        assert not truncations.any()
+
+
 def test_a_step_limit_truncates_all_players(make):
     envs = make(COUNTDOWN, num_envs=2, seed=2, max_episode_steps=1)
     envs.reset()
@@ -299,7 +318,8 @@ def test_a_real_pettingzoo_environment_plays_as_it_does_alone(make):
     source = np.random.default_rng(1)
     for _ in range(4):
         actions = source.integers(3, size=6)
-        observations, rewards, _, truncations, info = envs.step(actions)
+        observations, rewards, terminations, truncations, info = envs.step(actions)
+        assert not terminations.any()
         for row, env in enumerate(alone):
             own = dict(zip(env.possible_agents, actions[2 * row : 2 * row + 2], strict=True))
             expected = env.step(own)
