@@ -141,6 +141,10 @@ def test_no_environment_has_the_name_of_a_type_that_the_template_uses():
         (["there", "--path", str(ROOT)], "'there' exists: name a new folder, or remove it first"),
         (["Maze", "--path", str(ROOT)], "did you mean 'maze'"),
         (["maze", "--path", "there"], "--path 'there' has no rust/cartwheel: name a clone"),
+        (
+            ["maze", "--path", str(ROOT / "rust/cartwheel-core")],
+            "has no rust/cartwheel: name a clone",
+        ),
         (["maze", "--rev", "abc"], "--rev is the commit of --git URL, which is not given"),
         (["maze", "--path", "a", "--git", "b"], "not allowed with argument --path"),
         (["maze", "--git", ""], "--git is empty"),
