@@ -32,12 +32,12 @@ def rps():
     return pettingzoo.make("parallel", "classic/rps-v2", max_cycles=5)
 
 
-@pytest.mark.parametrize("executor", ["inline", "process"])
-def test_rows_are_those_of_as_rows(ours, executor):
+@pytest.mark.parametrize(("executor", "absent"), [("inline", np.nan), ("process", 0.0)])
+def test_rows_are_those_of_as_rows(ours, executor, absent):
     with (
-        ours([Walkers] * 2, executor=executor) as envs,
+        ours([Walkers] * 2, executor=executor, absent=absent) as envs,
         cartwheel.ParallelVectorEnv(
-            [Walkers] * 2, autoreset_mode="same_step", executor="inline"
+            [Walkers] * 2, autoreset_mode="same_step", executor="inline", absent=absent
         ) as other,
     ):
         rows = other.as_rows()
@@ -57,7 +57,7 @@ def test_rows_are_those_of_as_rows(ours, executor):
                 assert info["acted"] == wanted_infos["acted"][row]
                 assert ("terminal_observation" in info) == done[row]
                 if done[row]:
-                    last = wanted_infos["final_obs"][row] if terminated[row] else np.zeros(3)
+                    last = wanted_infos["final_obs"][row] if terminated[row] else [absent] * 3
                     np.testing.assert_array_equal(info["terminal_observation"], last)
                 assert ("t" in info) == info["acted"]
             ended += terminated.sum()
