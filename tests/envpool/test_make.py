@@ -74,6 +74,13 @@ def test_every_listed_native_id_can_be_specified():
             assert spec.config.max_episode_steps == (registered.max_episode_steps or 2**31 - 1)
 
 
+def test_without_mujoco_no_id_that_needs_it_is_listed(monkeypatch):
+    monkeypatch.setattr(registry, "_loads", lambda module: "mujoco" not in module)
+    listed = envpool.list_all_envs()
+    assert {NATIVE, "cartwheel/CartPole-v1"} <= set(listed)
+    assert not {"Ant-v5", "cartwheel/Ant-v5"}.intersection(listed)
+
+
 @pytest.mark.slow
 def test_every_listed_id_can_be_made():
     program = """
