@@ -69,7 +69,8 @@ async def told_by(envs, row, counts):
     """The state that a row shows; ``None`` if that came too late, as on a busy machine."""
     try:
         return await envs.call(row, "told")
-    except cartwheel.WorkerTimeoutError:
+    except (cartwheel.WorkerTimeoutError, cartwheel.WorkerDiedError) as error:
+        check(" second(s)" in str(error), error)  # the process died of nothing else
         counts["late"] += 1
         return None
 

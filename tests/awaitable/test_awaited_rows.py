@@ -151,6 +151,21 @@ def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
     asyncio.run(main())
 
 
+def test_a_call_behind_a_cancelled_step_that_hung_says_why_the_process_was_killed():
+    async def main():
+        async with opened([Session], timeout=LONG_S, on_timeout="restart") as envs:
+            await envs.reset(0)
+            limit(envs, SHORT_S)
+            hung = asyncio.ensure_future(envs.step(0, "hang"))
+            await sent(envs, 0)
+            limit(envs, LONG_S)
+            hung.cancel()
+            with pytest.raises(WorkerDiedError, match=r"^`step` of row 0 has taken .* was killed$"):
+                await envs.call(0, "double", 1)
+
+    asyncio.run(main())
+
+
 class Fleet(Session):
     """Has worker processes of its own, one of which dies."""
 

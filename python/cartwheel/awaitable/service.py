@@ -427,28 +427,29 @@ class Service:
         group.reap(index)
         request = row.sent
         died = group.died(index, "step" if request is None else request.asked.kind)
+        is_killed = row.is_killed
+        late = self._late(request) if row.is_hung and request is not None else None
+        if is_killed:  # `died` guesses why the system ended it
+            died.args = (f"`restart` ended worker {index}, pid {died.pid}, during {died.phase}",)
+        elif late is not None:
+            died.args = late.args
         group.deaths[index] = copy.copy(died)
         _, _, filled, _ = self._opened.pool.lost(index)
-        is_hung, is_killed = row.is_hung, row.is_killed
         row.is_up = row.is_made = row.is_hung = row.is_killed = False
         if not filled:
             row.sent, row.is_dropped = None, request is not None or row.is_dropped
         if request is not None and not filled:
-            error = self._late(request) if is_hung else died
-            if is_killed:  # `died` guesses why the system ended it
-                text = f"`restart` ended worker {index}, pid {died.pid}, during {died.phase}"
-                died.args = (text,)
-            else:
+            if not is_killed:
                 log_event(
                     logging.WARNING,
-                    str(error),
-                    event="hang" if is_hung else "death",
+                    str(died),
+                    event="death" if late is None else "hang",
                     worker=index,
                     env_index=[index],
                     pid=died.pid,
                     phase=request.asked.kind,
                 )
-            self._end(request, Outcome(request, error=error))
+            self._end(request, Outcome(request, error=late or died))
         self._advance(index)
 
     def _start_more(self) -> None:
