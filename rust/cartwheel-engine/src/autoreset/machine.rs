@@ -4,7 +4,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use super::{AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, restarted};
+use super::{AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 use cartwheel_core::simd::{self, Loops};
@@ -337,12 +337,11 @@ impl Autoreset {
         outcomes: &mut Outcomes<'_>,
     ) {
         assert_eq!(commands.len(), rows.len(), "commands for {} rows", rows.len());
-        for at in restarted(commands) {
-            let row = rows.start + at;
-            if commands[at] == RESET {
+        for (at, (row, &command)) in rows.zip(commands).enumerate() {
+            if command == RESET {
                 self.begin_episode(row);
                 outcomes.phases[at] = RUNNING;
-            } else if commands[at] == SHOW {
+            } else if command == SHOW {
                 outcomes.write(at, &self.last_transition(row), self.phase(row));
             }
         }

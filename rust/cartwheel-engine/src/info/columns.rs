@@ -188,7 +188,11 @@ impl InfoColumns {
         }
         let mut parts = *reader;
         let value = parts.value()?;
-        reader.skip()?;
+        if matches!(value, Value::Dict(_) | Value::Tuple(_) | Value::List(_)) {
+            reader.skip()?;
+        } else {
+            *reader = parts; // behind it
+        }
         let rows = self.rows;
         let (column, first) = self.column(entry.key);
         column.mask[at.place] = 1;

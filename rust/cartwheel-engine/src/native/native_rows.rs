@@ -318,7 +318,8 @@ impl NativeRows {
             return Ok(());
         }
         self.ended.clear();
-        self.ended.extend(restarted(&self.resets[..count]));
+        // Not by `extend`, which asks for one after the other: the nested loops would not be loops.
+        restarted(&self.resets[..count]).for_each(|at| self.ended.push(at));
         let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
             return Ok(());
         };
