@@ -62,6 +62,7 @@ fn bounds_that_an_element_type_cannot_hold_are_refused() {
     assert!(error(DType::U8, all(-1.0), all(1.0)).contains("uint8 has no bound -1"));
     assert!(error(DType::I64, all(0.5), all(1.0)).contains("int64 has no bound 0.5"));
     assert!(error(DType::F32, all(f64::NAN), all(1.0)).contains("float32 has no bound NaN"));
+    assert!(error(DType::Bool, all(0.0), all(2.0)).contains("bool has no bound 2"));
     assert!(error(DType::I8, all(2.0), all(1.0)).contains("low bound above the high one"));
     let three = Bounds::Each(vec![0.0; 3]);
     assert!(error(DType::F32, three, all(1.0)).contains("of shape [2] has 3 bounds"));
@@ -69,6 +70,9 @@ fn bounds_that_an_element_type_cannot_hold_are_refused() {
     // As in Gymnasium, an integer box without bounds has those of its type.
     let open = box_of(DType::I16, all(f64::NEG_INFINITY), all(f64::INFINITY));
     open.check("action").unwrap();
+    for dtype in [DType::I8, DType::F32] {
+        box_of(dtype, all(1.0), all(1.0)).check("action").unwrap(); // of one value
+    }
 }
 
 #[test]
