@@ -184,6 +184,7 @@ class Batch:
 
     def begun_by_rejoined(self) -> NDArray[np.uint8]:
         """The kinds of a reset that begins the next episodes of :attr:`rejoined` agents."""
+        assert self.rejoined is not None, "asked for where there are some"
         return np.where(self.rejoined, RESET, SHOWN).astype(np.uint8)
 
     @property
