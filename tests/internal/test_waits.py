@@ -4,6 +4,7 @@ The signal is handled by another thread of C. So the main thread's call goes on,
 signal comes right before it.
 """
 
+import itertools
 import os
 import signal
 import sys
@@ -215,8 +216,10 @@ def test_a_signal_as_handlers_are_put_back_leaves_none_behind(told, monkeypatch,
     put, is_over = signal.signal, False
 
     def put_and_raise(*what):
+        nonlocal is_over
         before = put(*what)
-        if is_over and not told:
+        if is_over:
+            is_over = False
             signal.raise_signal(number)
         return before
 
@@ -230,6 +233,36 @@ def test_a_signal_as_handlers_are_put_back_leaves_none_behind(told, monkeypatch,
         run()
     assert told == [number]
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_a_signal_after_an_uninterrupted_block_loses_none_that_was_deferred(told):
+    def trace(frame, event, _arg):
+        if frame.f_code.co_filename == process.__file__ and event == "line" and is_over:
+            lines.append(frame.f_lineno)
+            if len(lines) == further:
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    def run():
+        nonlocal is_over
+        with process.uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+            is_over = True
+
+    before = sys.gettrace()
+    for further in itertools.count(1):
+        lines, is_over = [], False
+        told.clear()
+        sys.settrace(trace)
+        try:
+            with pytest.raises(Told):
+                run()
+        finally:
+            sys.settrace(before)
+        if len(lines) < further:
+            break
+        assert sorted(told) == [signal.SIGINT, signal.SIGTERM, signal.SIGTERM]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import os
@@ -39,7 +40,7 @@ def uninterrupted() -> Iterator[None]:
         return
     found = ((number, signal.getsignal(number)) for number in _RAISING)
     handlers: dict[int, Any] = {number: handler for number, handler in found if callable(handler)}
-    received: list[tuple[int, Any]] = []
+    received: collections.deque[tuple[int, Any]] = collections.deque()
     is_over, own = False, os.getpid()
 
     def defer(number: int, frame: Any) -> None:
@@ -50,18 +51,34 @@ def uninterrupted() -> Iterator[None]:
             received.append((number, frame))
 
     try:
-        for number in handlers:
-            signal.signal(number, defer)
-        yield
+        try:
+            # Whatever raises, each is put back: a handler may raise as soon as it was. Until then
+            # the others are deferred.
+            with contextlib.ExitStack() as stack:
+                for number, handler in handlers.items():
+                    stack.callback(signal.signal, number, handler)
+                    signal.signal(number, defer)
+                yield
+        finally:
+            is_over = True
+            _handle_all(handlers, received)
+    finally:  # the rest, where a further signal raised between two of them
+        _handle_all(handlers, received)
+
+
+def _handle_all(handlers: dict[int, Any], received: collections.deque[tuple[int, Any]]) -> None:
+    """Calls the handler of each signal; raises the last of their exceptions."""
+    raised = None
+    while received:
+        try:
+            handlers[received[0][0]](*received.popleft())
+        except BaseException as error:
+            raised = error
+    try:
+        if raised is not None:
+            raise raised
     finally:
-        is_over = True
-        # Whatever raises, all of it is done, the last one first: a handler may raise as soon as it
-        # was put back.
-        with contextlib.ExitStack() as stack:
-            for number, frame in reversed(received):
-                stack.callback(handlers[number], number, frame)
-            for number, handler in handlers.items():
-                stack.callback(signal.signal, number, handler)
+        del raised  # whose frames have this one
 
 
 #: The maximum number of seconds of a wait between two looks for signals.
