@@ -253,6 +253,21 @@ def test_wrong_results_of_environments_name_the_agent_and_the_row(env, error, te
         assert any("1" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.parametrize("action_repeat", [1, 2])
+@pytest.mark.parametrize("part", [0, 1, 4])
+def test_steps_that_return_something_else_than_dictionaries_say_so(part, action_repeat):
+    class Partial(Walkers):
+        def step(self, actions):
+            results = super().step(actions)
+            return (*results[:part], None, *results[part + 1 :])
+
+    with make([Partial], action_repeat=action_repeat) as envs:
+        names = ["dict"] * 5
+        names[part] = "NoneType"
+        with pytest.raises(ValueError, match=re.escape(f"got ({', '.join(names)})")):
+            reset_and_step(envs)
+
+
 def test_absent_agents_are_zeros_or_nan_where_they_can_be():
     for absent, expected in ((0, 0.0), (math.nan, math.nan)):
         with make([Walkers] * 2, absent=absent) as envs:

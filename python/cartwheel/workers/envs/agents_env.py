@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 _INNER = ("env", "aec_env", "par_env")
 #: Stands for an attribute that an object does not have.
 _NONE = object()
+#: What the methods of an environment return, each a dictionary by agent.
+_RETURNED = {
+    "reset": ("observations", "infos"),
+    "step": ("observations", "rewards", "terminations", "truncations", "infos"),
+}
 
 
 class MakesAgentsEnv:
@@ -136,8 +141,7 @@ class AgentsEnv:
                 returned something else than two dictionaries.
         """
         results = self.env.reset(seed=seed, options=options)
-        if not _are_by_agent(results, 2):
-            raise _wrong("reset", "observations, infos", results)
+        _check_by_agent("reset", results)
         observations, infos = results
         agents = list(self.env.agents)
         if not agents:
@@ -181,27 +185,25 @@ class AgentsEnv:
         try:
             observations, rewards, terminations, truncations, infos = results
             ended = any(terminations.values()) or any(truncations.values())
-        except (AttributeError, TypeError, ValueError):
-            if _are_by_agent(results, 5):
-                raise  # of a flag
-            names_of_parts = "observations, rewards, terminations, truncations, infos"
-            raise _wrong("step", names_of_parts, results) from None
-        if all_act and not ended and env.agents == names:
-            # Most steps of most environments: no agent comes, goes or ends.
-            stacks = {}
-            try:
-                for stack in self._stacks:
-                    stacks[stack.key] = stack.stack_all(observations)
-                given = self._of_all(rewards)
-            except KeyError:
-                pass  # one has no observation or no reward
-            else:
-                row = self._row(stacks, self._all_act)
-                told = self._infos(infos, self._places) if any(infos.values()) else {}
-                return row, _as_floats(names, given), False, False, told
-        elif not ended and before == env.agents and observations.keys() >= set(before):
-            return self._unchanged(frozenset(before), observations, rewards, infos)
-        return self._changed(before, observations, rewards, terminations, truncations, infos)
+            if all_act and not ended and env.agents == names:
+                # Most steps of most environments: no agent comes, goes or ends.
+                stacks = {}
+                try:
+                    for stack in self._stacks:
+                        stacks[stack.key] = stack.stack_all(observations)
+                    given = self._of_all(rewards)
+                except KeyError:
+                    pass  # one has no observation or no reward
+                else:
+                    row = self._row(stacks, self._all_act)
+                    told = self._infos(infos, self._places) if any(infos.values()) else {}
+                    return row, _as_floats(names, given), False, False, told
+            elif not ended and before == env.agents and observations.keys() >= set(before):
+                return self._unchanged(frozenset(before), observations, rewards, infos)
+            return self._changed(before, observations, rewards, terminations, truncations, infos)
+        except Exception:  # a check of each step would take time
+            _check_by_agent("step", results)
+            raise
 
     def _unchanged(
         self,
@@ -253,6 +255,7 @@ class AgentsEnv:
                 break
             # An environment that writes into an action must not change the next one.
             results = self.env.step({name: copy.deepcopy(actions[name]) for name in before})
+            _check_by_agent("step", results)
             after = self.env.agents
             shown = {*before, *after}
             for name in acting:
@@ -378,17 +381,16 @@ class AgentsEnv:
         vars(self).update(state)
 
 
-def _are_by_agent(results: Any, count: int) -> bool:
-    """Whether these are as many dictionaries as a method returns."""
-    is_sequence = isinstance(results, (tuple, list)) and len(results) == count
-    return is_sequence and all(isinstance(part, Mapping) for part in results)
-
-
-def _wrong(method: str, names: str, results: Any) -> ValueError:
-    got = type(results).__name__
+def _check_by_agent(method: str, results: Any) -> None:
+    """Raises ``ValueError`` unless a method returned its dictionaries by agent."""
+    names, got = _RETURNED[method], type(results).__name__
     if isinstance(results, (tuple, list)):
+        if len(results) == len(names) and all(isinstance(part, Mapping) for part in results):
+            return
         got = f"({', '.join(type(part).__name__ for part in results)})"
-    return ValueError(f"{method}() must return dictionaries by agent ({names}), got {got}")
+    raise ValueError(
+        f"{method}() must return dictionaries by agent ({', '.join(names)}), got {got}"
+    ) from None
 
 
 def _as_floats(names: Sequence[Any], rewards: Sequence[Any]) -> list[float]:
