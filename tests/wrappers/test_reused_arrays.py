@@ -339,12 +339,33 @@ def test_a_weak_reference_never_finds_a_final_observation_that_was_changed():
 
     def keep(finals, place):
         kept.append((weakref.ref(finals[place]), finals[place].copy()))
+        kept.append((weakref.ref(finals), deepcopy(finals)))
 
     for _ in steps_after(keep):
         for reference, expected in kept:
             final = reference()
-            assert final is None or np.array_equal(final, expected)
-    assert len(kept) > 10
+            assert final is None or all(map(np.array_equal, final, expected))
+    assert len(kept) > 20
+
+
+def test_a_function_of_a_weak_reference_changes_the_shape_of_no_other_final_observation():
+    rows, kept = [], []
+
+    def doubled(observations):
+        rows[:] = [observations * 2]
+        return rows[0]
+
+    def reshape(_reference):
+        rows[0].shape = (-1, 1, 1, 1)
+        kept.append(np.empty((3, 5)))  # whose lengths may lie where those of the rows were
+
+    def keep(finals, place):
+        kept.append(weakref.ref(finals[place], reshape))
+
+    for *_, infos in steps_after(keep, lambda envs: W.TransformObservation(envs, doubled)):
+        finals = infos.get("final_obs", ())
+        assert {final.shape for final in finals if final is not None} <= {(4,)}
+    assert any(isinstance(each, np.ndarray) for each in kept)
 
 
 @NEEDS_THE_GIL

@@ -146,8 +146,9 @@ pub(super) unsafe fn make_over<'py, O>(
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
+/// Whether there is a weak reference to an array, which is one of NumPy's.
 pub(super) fn is_weakly_referenced(array: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: `array` was made here, by NumPy, and is read while attached (invariant 3).
+    // SAFETY: NumPy made the array, for this module or for other code; read while attached (invariant 3).
     !unsafe { (*array.as_ptr().cast::<PyArrayObject>()).fields.weakreflist }.is_null()
 }
 

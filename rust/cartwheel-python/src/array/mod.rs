@@ -28,7 +28,7 @@
 //! 6. An aligned, contiguous array of objects has an address for each, or null for `None`, and a reference
 //!    to each. They are read while attached, each with a reference of its own before any Python code
 //!    runs; as by NumPy, without a lock where there is no GIL. They are replaced in an array that no other
-//!    code has: a new one, or one whose count of references says so (invariants 3 and 4 of [`block`]).
+//!    code has: a new one, or one with a single reference and no weak one (invariants 3 and 4 of [`block`]).
 //!    An array in it that only it has, with memory of its own, is written: to others it is a new one.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 

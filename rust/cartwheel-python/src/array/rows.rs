@@ -134,17 +134,19 @@ impl<'a, 'py> Rows<'a, 'py> {
         places: &[i64],
         given: &Objects<'py>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (array, shape) = (self.array, &self.array.shape()[1..]);
+        // Functions of weak references run as objects are replaced, and may give the array another shape.
+        let (array, shape) = (self.array, self.array.shape()[1..].to_vec());
         if shape.is_empty() || self.len() != places.len() {
             return Ok(None);
         }
-        let is_alone = !cfg!(Py_GIL_DISABLED) && references(&given.0) == 1;
+        let is_alone =
+            !cfg!(Py_GIL_DISABLED) && references(&given.0) == 1 && !is_weakly_referenced(&given.0);
         let objects = if is_alone { given } else { &Objects::new(array.py(), given.0.len())? };
-        let bytes = bytes_of(self.dtype, 1, shape);
+        let bytes = bytes_of(self.dtype, 1, &shape);
         for (number, &place) in places.iter().enumerate() {
             match objects.at(index(place)).cast_into_exact::<PyUntypedArray>() {
                 Ok(own)
-                    if is_alone && is_like(&own, shape, self.dtype) && has_memory_alone(&own) =>
+                    if is_alone && is_like(&own, &shape, self.dtype) && has_memory_alone(&own) =>
                 {
                     let row = bytes_at(array, number * bytes, bytes);
                     // SAFETY: as many bytes, which no other code can read or write (invariants 1 and 6).
