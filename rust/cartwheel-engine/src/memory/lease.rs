@@ -275,7 +275,7 @@ impl Lease {
     }
 
     /// Copies `from` to `offset` of the slab, which nothing else reads: the lease is the only one, and no
-    /// address of it was given away; or arrays show the bytes, as those of a rollout, whose readers take any.
+    /// address of it was given away; or only arrays of a rollout show the bytes, and what reads these takes any.
     ///
     /// # Panics
     ///

@@ -318,7 +318,7 @@ impl NativeRows {
             return Ok(());
         }
         self.ended.clear();
-        // Not by `extend`, which asks for one after the other: the nested loops would not be loops.
+        // Not by `extend`, which calls `next` for each place: `for_each` runs the iterator's nested loops.
         restarted(&self.resets[..count]).for_each(|at| self.ended.push(at));
         let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
             return Ok(());

@@ -116,7 +116,7 @@ impl Masks {
         is_reset: Option<&dyn Fn(usize) -> bool>,
     ) {
         self.resetting = None;
-        self.take_unread(infos); // maybe those of the lost batch already: it has all rows, and they are cleared
+        self.take_unread(infos); // of the lost batch, maybe: that has all rows, and the next line clears them
         self.known.clear(rows.iter().filter(|&row| is_reset.is_none_or(|is_reset| is_reset(row))));
     }
 
