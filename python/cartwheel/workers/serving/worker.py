@@ -424,7 +424,7 @@ class Worker(ControlCalls):
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
         body = load(self.envs[row], self.first_row + row, state)
-        self._replacements.continue_from(row, body.get("seed"))  # states of 0.2.0 have none
+        self._replacements.continue_from(row, body.get("seed"))  # older states have none
         return body["place"], body["shown"]
 
     def draw(self, row: int) -> Any:
