@@ -381,7 +381,7 @@ class Service:
         kind, row, seconds = request.asked.kind, request.row, self._settings.policy.timeout
         then = (
             "its process was killed"
-            if self._kills_hung
+            if self._rows[row].is_hung
             else f"the row is still busy: requests to it wait, `await restart({row})` does not"
         )
         return WorkerTimeoutError(
