@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 _PARTS = "of the pipes, states and shared arrays that AgileRL's class is made of"
-#: Tests of AgileRL, by their class or name, that ask for something else than an interface.
+#: Tests of AgileRL, by their class or name, that ask for something other than an interface.
 AGILERL = {
     "test_create_async_pz_vector_env": _PARTS,
     "test_get_observations_no_copy": "of `copy=False`: arrays are never overwritten",

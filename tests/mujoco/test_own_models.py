@@ -263,7 +263,7 @@ def test_rows_are_not_sent_nor_stepped_by_number(make):
 
 def test_an_adapter_that_would_step_rows_apart_is_refused_and_the_other_one_works(make):
     envs, same = make(autoreset_mode="disabled"), make(autoreset_mode="same_step")
-    with pytest.raises(TypeError, match=r"but for those of `cartwheel\.mujoco\.make`.* SAME_STEP"):
+    with pytest.raises(TypeError, match=r"except those of `cartwheel\.mujoco\.make`.* SAME_STEP"):
         cartwheel.wrappers.AutoresetAdapter(cartwheel.wrappers.ClipAction(envs), "next_step")
     adapted = cartwheel.wrappers.AutoresetAdapter(envs, "same_step")
     assert_identical(adapted.reset(seed=4), same.reset(seed=4))

@@ -255,7 +255,7 @@ def test_wrong_results_of_environments_name_the_agent_and_the_row(env, error, te
 
 @pytest.mark.parametrize("action_repeat", [1, 2])
 @pytest.mark.parametrize("part", [0, 1, 4])
-def test_steps_that_return_something_else_than_dictionaries_say_so(part, action_repeat):
+def test_steps_that_return_something_other_than_dictionaries_say_so(part, action_repeat):
     class Partial(Walkers):
         def step(self, actions):
             results = super().step(actions)

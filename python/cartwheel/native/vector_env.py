@@ -238,7 +238,8 @@ class NativeVectorEnv(
         """Returns the number of threads, for an environment that steps ``block`` rows at once."""
         max_workers = self.num_envs
         if num_workers is None:
-            # If rows are received in parts, workers step the others in parallel: it pays sooner.
+            # If rows are received in parts, workers step the others in parallel, which pays off
+            # sooner.
             rows_each = block if self.batch_size == self.num_envs else max(1, block // 2)
             max_workers = max(1, self.num_envs // rows_each)
         threads = as_num_workers(num_workers, max_concurrency, max_workers)

@@ -59,7 +59,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
 
     ``SAME_STEP`` works over every vector environment: rows whose episode ends are reset by a
     ``reset_mask`` right after the step. ``NEXT_STEP`` needs environments whose rows can be stepped
-    apart, which are cartwheel's but for those of ``cartwheel.mujoco.make``: a row whose episode is
+    apart, which are cartwheel's except those of ``cartwheel.mujoco.make``: a row whose episode is
     over is reset while the others are stepped.
 
     A value of a ``Discrete`` space in ``final_obs`` is a Python integer.
@@ -111,7 +111,7 @@ class AutoresetAdapter(KeepsState, WholeBatches):
         if self._mode == AutoresetMode.NEXT_STEP and not steps_apart:
             raise TypeError(
                 "NEXT_STEP needs a vector environment whose rows can be stepped apart, which are "
-                "cartwheel's but for those of `cartwheel.mujoco.make`, without wrappers of "
+                "cartwheel's except those of `cartwheel.mujoco.make`, without wrappers of "
                 f"Gymnasium around them; this is {env}. SAME_STEP works with it."
             )
         self.metadata = {**env.metadata, "autoreset_mode": self._mode}

@@ -65,7 +65,7 @@ class CachedReset(KeepsState, VectorWrapper):
         ValueError: ``num_states`` is not positive, ``seed`` is negative, the environments cannot be
             saved, or their resets load states of a cache already.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
-        Exception: An environment raised it. Resets of ``env`` may load states already then: wrap it
+        Exception: An environment raised it. Resets of ``env`` may load states by then: wrap it
             again, or make another one.
     """
 

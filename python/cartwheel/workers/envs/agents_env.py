@@ -138,7 +138,7 @@ class AgentsEnv:
 
         Raises:
             ValueError: No agent is there after the reset, or an unknown one; or the environment
-                returned something else than two dictionaries.
+                returned something other than two dictionaries.
         """
         results = self.env.reset(seed=seed, options=options)
         _check_by_agent("reset", results)
@@ -159,7 +159,7 @@ class AgentsEnv:
         Raises:
             gymnasium.error.ResetNeeded: The environment was never reset, and tells no agents.
             ValueError: An unknown agent appears, or an observation has a wrong shape; or the
-                environment returned something else than five dictionaries.
+                environment returned something other than five dictionaries.
             TypeError: An observation has another kind of dtype.
         """
         # No comprehension reads a variable of this function: each such variable would cost the
