@@ -180,7 +180,7 @@ impl<'py> Objects<'py> {
         let array = value.cast_exact::<PyUntypedArray>().ok()?;
         let are_objects = array.shape() == [count]
             && array.is_c_contiguous()
-            && first_byte(array).cast::<*mut ffi::PyObject>().is_aligned()
+            && Self::first(array).is_aligned()
             && borrowed_dtype(array).kind() == b'O';
         are_objects.then(|| Self(array.clone()))
     }
@@ -211,12 +211,21 @@ impl<'py> Objects<'py> {
         drop(unsafe { Bound::from_owned_ptr_or_opt(self.0.py(), old) });
     }
 
+    /// The first place of an array.
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "new arrays are aligned, others are asked in `of`"
+    )]
+    fn first(array: &Bound<'_, PyUntypedArray>) -> *mut *mut ffi::PyObject {
+        first_byte(array).cast()
+    }
+
     /// The place of an address.
     fn address(&self, place: usize) -> *mut *mut ffi::PyObject {
         let count = self.0.len();
         assert!(place < count, "object {place} of {count}");
         // SAFETY: within the array (invariant 6).
-        unsafe { first_byte(&self.0).cast::<*mut ffi::PyObject>().add(place) }
+        unsafe { Self::first(&self.0).add(place) }
     }
 
     /// The array.
