@@ -112,7 +112,7 @@ def hangs_once(env_fn, folder):
     return env_fn()
 
 
-def test_the_log_tells_of_a_constructor_that_nobody_awaits_and_that_is_killed(tmp_path, caplog):
+def test_the_log_tells_of_a_constructor_that_no_task_awaits_and_that_is_killed(tmp_path, caplog):
     async def main():
         env, made = Numbered(), tmp_path / "made"
         spaces = env.observation_space, env.action_space
