@@ -6,6 +6,7 @@
     reason = "reads NumPy arrays of any dtype, see the invariants of the module"
 )]
 
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::space::DType;
@@ -211,13 +212,9 @@ impl<'py> Objects<'py> {
         drop(unsafe { Bound::from_owned_ptr_or_opt(self.0.py(), old) });
     }
 
-    /// The first place of an array.
-    #[expect(
-        clippy::cast_ptr_alignment,
-        reason = "new arrays are aligned, others are asked in `of`"
-    )]
+    /// The first place of an array, which is aligned: new arrays are, others are asked in `of`.
     fn first(array: &Bound<'_, PyUntypedArray>) -> *mut *mut ffi::PyObject {
-        first_byte(array).cast()
+        first_byte(array).cast::<c_void>().cast()
     }
 
     /// The place of an address.
