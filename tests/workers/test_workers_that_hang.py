@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +114,13 @@ class VerboseEnv(FaultyEnv):
 VERBOSE = [partial(VerboseEnv, row) for row in range(5)]
 
 
+def stop(pid):
+    """Stops a process that sends: before it has stopped, what is read lets it send all the rest."""
+    os.kill(pid, signal.SIGSTOP)
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.001)
+
+
 def stop_within_its_answer(envs):
     """Stops the second worker when it has sent a part of its answer."""
     envs.reset(seed=SEED)
@@ -120,7 +128,7 @@ def stop_within_its_answer(envs):
     envs.call_async("talk")
     while len(select.select(sockets(), [], [], 1)[0]) < 2:  # both have answered
         pass
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     return pid
 
 
@@ -170,7 +178,7 @@ def test_results_that_stay_on_their_way_are_lost_and_not_waited_for_again(
     envs.send([fault("none")] * 2, [3, 4])
     while not select.select(sockets(), [], [], 1)[0]:
         pass
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     with pytest.raises(cartwheel.WorkerTimeoutError, match="results of this call are lost") as lost:
         envs.recv(0.1, min_rows=2)
     assert (lost.value.workers, lost.value.results_lost) == ([1], True)
