@@ -1,9 +1,6 @@
 //! A plan is carried out: the frames are divided among threads.
 
 use std::num::NonZero;
-use std::ops::Range;
-
-use cartwheel_core::schedule::{shards, usable_cpus};
 
 use super::dispatch::with_lanes;
 use super::error::Error;
@@ -11,11 +8,7 @@ use super::frame::FrameScratch;
 use super::plan::{Pair, Plan};
 use super::precision::{Narrow, Precision, Wide};
 use super::simd::{ImageKernel, Simd};
-use crate::threads::compute_each;
-
-/// Minimum number of bytes for each thread. Computing these takes some 100 µs, starting the thread
-/// a fifth of that.
-const FEWEST_BYTES: usize = 1 << 20;
+use crate::threads::{compute_rows, threads_for};
 
 impl Plan {
     /// Writes the image of each frame to `out`. With `second`, the larger one of each pair of
@@ -43,19 +36,8 @@ impl Plan {
                 return Err(Error::WrongCount { what, expected, got });
             }
         }
-        let threads = match num_threads {
-            Some(threads) => threads.get(),
-            None => usable_cpus().min(frames.len() / FEWEST_BYTES),
-        };
-        let shares = shards(expected, threads);
-        let mut rest = out;
-        let mut outputs = Vec::with_capacity(shares.len());
-        for share in &shares {
-            let (mine, others) = rest.split_at_mut(share.len() * self.out_shape().len());
-            outputs.push(mine);
-            rest = others;
-        }
-        compute_each(shares, outputs, |share: Range<usize>, out| {
+        let threads = num_threads.map_or_else(|| threads_for(frames.len()), NonZero::get);
+        compute_rows(threads, expected, out, |share, out| {
             let bytes = share.start * self.shape().len()..share.end * self.shape().len();
             let second = second.map(|second| &second[bytes.clone()]);
             with_lanes(Share { plan: self, frames: (&frames[bytes], second), out });

@@ -1,8 +1,11 @@
 //! The last frames of each environment, side by side.
 
+use std::ops::Range;
+
 use super::bits::each_set;
 use super::places::{EndedPlaces, FAILED, Places, RESET, is_stepped};
 use super::slot::Slot;
+use crate::threads::{compute_rows, threads_for};
 
 /// The contents of an episode's stack before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +95,7 @@ impl FrameStack {
     /// # Panics
     ///
     /// When the slices do not have an entry for each place, or each final frame.
-    pub fn advance<B: Slot<u8>>(
+    pub fn advance<B: Slot<u8> + Send>(
         &mut self,
         places: Places<'_>,
         read_frames: impl FnOnce(&mut [u8]),
@@ -171,19 +174,28 @@ impl FrameStack {
     /// # Panics
     ///
     /// When the room does not have the size of all stacks.
-    pub fn write_all<B: Slot<u8>>(&self, stacks: &mut [B]) {
+    pub fn write_all<B: Slot<u8> + Send>(&self, stacks: &mut [B]) {
         assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
-        by_size!(self.frame_bytes, BYTES => self.write_small::<B, BYTES>(stacks), _ => {
-            let rooms = stacks.chunks_exact_mut(self.stack_bytes());
-            for (env, room) in rooms.enumerate() {
+        match threads_for(stacks.len()) {
+            1 => self.write_some(0..self.num_envs, stacks),
+            threads => compute_rows(threads, self.num_envs, stacks, |envs, rooms| {
+                self.write_some(envs, rooms);
+            }),
+        }
+    }
+
+    /// Writes the stacks of some environments, one after the other.
+    fn write_some<B: Slot<u8>>(&self, envs: Range<usize>, stacks: &mut [B]) {
+        by_size!(self.frame_bytes, BYTES => self.write_small::<B, BYTES>(envs, stacks), _ => {
+            for (env, room) in envs.zip(stacks.chunks_exact_mut(self.stack_bytes())) {
                 self.write_stack(env, room);
             }
         });
     }
 
-    /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
-    fn write_small<B: Slot<u8>, const BYTES: usize>(&self, stacks: &mut [B]) {
-        let frames = |plane: usize| self.planes[plane].as_chunks::<BYTES>().0;
+    /// [`write_some`](Self::write_some) for frames of `BYTES` bytes.
+    fn write_small<B: Slot<u8>, const BYTES: usize>(&self, envs: Range<usize>, stacks: &mut [B]) {
+        let frames = |plane: usize| &self.planes[plane].as_chunks::<BYTES>().0[envs.clone()];
         let (rooms, _) = stacks.as_chunks_mut::<BYTES>();
         match self.planes.len() {
             2 => interleave([frames(0), frames(1)], rooms),
@@ -335,6 +347,25 @@ mod tests {
             assert_eq!(show([TRANSITION, TRANSITION], [3, 12]), [1, 2, 3, 11, 11, 12]);
             assert_eq!(show([TRANSITION, FAILED], [4, 90]), [2, 3, 4, 11, 11, 12]);
             assert_eq!(show([TRANSITION, RESET], [5, 13]), [3, 4, 5, 13, 13, 13]);
+        }
+    }
+
+    #[test]
+    fn threads_that_share_many_bytes_write_each_stack() {
+        for (num_envs, bytes) in [(5, 300_000), (300_001, 4)] {
+            let mut stacks = FrameStack::new(num_envs, 2, bytes, Padding::Reset);
+            for (plane, name) in stacks.planes.iter_mut().zip([1, 101]) {
+                for (env, frame) in plane.chunks_exact_mut(bytes).enumerate() {
+                    frame.fill(name + u8::try_from(env % 97).expect("small"));
+                }
+            }
+            let mut all = vec![UNWRITTEN; num_envs * stacks.stack_bytes()];
+            stacks.write_all(&mut all);
+            let mut one = vec![UNWRITTEN; stacks.stack_bytes()];
+            for (env, stack) in all.chunks_exact(one.len()).enumerate() {
+                stacks.write_stack(env, &mut one);
+                assert!(stack == one, "{env} of {num_envs}");
+            }
         }
     }
 
