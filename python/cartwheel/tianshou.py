@@ -134,7 +134,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
             AttributeError: An environment has no such attribute.
             ValueError: A row does not exist or is named twice.
         """
-        self._assert_is_not_closed()
         rows = self._ready(id)
         if key == "action_space":
             return [self._action_spaces[row] for row in rows]
@@ -155,7 +154,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
             ValueError: A row does not exist or is named twice; or native environments refuse the
                 value.
         """
-        self._assert_is_not_closed()
         rows = self._ready(id)
         self._envs.set_attr(key, [value] * len(rows), env_index=rows)
 
@@ -179,7 +177,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
             ValueError: Options choose rows; or a row does not exist or is named twice.
             Exception: As for :meth:`cartwheel.VectorEnv.reset`.
         """
-        self._assert_is_not_closed()
         rows = self._ready(env_id)
         return self._reset(rows, None if seed is None else [seed] * len(rows), options)
 
@@ -193,7 +190,6 @@ class CartwheelVectorEnv(BaseVectorEnv):
         Returns:
             The seed of each environment, in a list of its own.
         """
-        self._assert_is_not_closed()
         rows = self._ready(None)
         seeds: list[Any] = as_seeds(seed, rows, self.env_num)
         self._reset(rows, seeds, None)
@@ -311,7 +307,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def _end_waiting(self, rows: Iterable[int]) -> None:
         """These rows are ready again."""
         ended = set(rows)
-        self.ready_id += [row for row in self.waiting_id if row in ended]
+        self.ready_id += ended
         self.waiting_id = [row for row in self.waiting_id if row not in ended]
 
     def _end_lost(self) -> None:
@@ -352,8 +348,10 @@ class CartwheelVectorEnv(BaseVectorEnv):
         """The rows of ``id``, which are not being stepped.
 
         Raises:
+            AssertionError: The environments are closed, as Tianshou says it.
             TypeError: They are not integers: a mask of rows would name the rows 0 and 1.
         """
+        self._assert_is_not_closed()
         rows: list[int] = as_integers("id", self._wrap_id(id)).tolist()
         if self.is_async:
             self._assert_id(rows)

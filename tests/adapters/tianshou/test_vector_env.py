@@ -3,6 +3,7 @@
 import _thread
 import importlib
 import threading
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -57,8 +58,8 @@ class Lived(gym.Env):
             "text": f"t{self.time}",
         }[self.form]
 
-    def render(self):
-        return np.full((2, 2, 3), self.time, np.uint8)
+    def render(self, size=2):
+        return np.full((size, size, 3), self.time, np.uint8)
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +131,16 @@ def test_steps_and_resets_of_some_are_those_of_a_dummy_vector_env(tianshou, long
         theirs.close()
 
 
+@pytest.mark.parametrize("full_batch", [True, False])
 @pytest.mark.parametrize("form", ["array", "dict"])
-def test_resets_of_some_return_these_though_the_vector_environment_returns_all(tianshou, form):
+def test_resets_of_some_return_these_though_the_vector_environment_returns_all(
+    tianshou, form, full_batch
+):
     theirs = tianshou.env.DummyVectorEnv(fns_of([9, 5, 7, 3], form))
-    ours = tianshou.ours(fns_of([9, 5, 7, 3], form), executor="inline", full_batch=True)
+    ours = tianshou.ours(fns_of([9, 5, 7, 3], form), executor="inline", full_batch=full_batch)
     assert ours.seed(3) == theirs.seed(3)
-    for ids in ([2, 0], [1], [3, 2, 1, 0], None, 3):
-        same(ours.reset(ids, seed=4), theirs.reset(ids, seed=4))
+    for seed, ids in enumerate(([2, 0], [1], [3, 2, 1, 0], None, 3)):
+        same(ours.reset(ids, seed=seed), theirs.reset(ids, seed=seed))
         rows = [ids] if ids == 3 else ids
         actions = np.ones(4 if rows is None else len(rows), int)
         same(ours.step(actions, rows), theirs.step(actions, rows))
@@ -171,18 +175,29 @@ def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou)
     same(ours.reset(1), theirs.reset(1))
     same(ours.step([2], 1), theirs.step([2], 1))
     assert len(ours) == len(theirs) == 3
-    draws = [[space.sample() for space in envs.action_space] for envs in (ours, theirs)]
-    assert draws[0] == draws[1]
+    draws = [
+        [
+            [space.sample() for space in envs.get_env_attr("action_space", ids)]
+            for envs in (ours, theirs)
+        ]
+        for ids in (None, [2, 0])
+    ]
+    assert all(mine == other for mine, other in draws)
     assert ours.observation_space == theirs.observation_space
     assert ours.get_env_attr("longest", [2, 0]) == theirs.get_env_attr("longest", [2, 0]) == [6, 6]
     for envs in (ours, theirs):
-        envs.set_env_attr("mark", 5, [1])
-    assert ours.get_env_attr("mark") == theirs.get_env_attr("mark") == [0, 5, 0]
+        envs.set_env_attr("mark", [5, 6], [1, 2])
+    assert ours.get_env_attr("mark") == theirs.get_env_attr("mark") == [0, [5, 6], [5, 6]]
     same(*([shown() for shown in envs.get_env_attr("shown", [1])] for envs in (ours, theirs)))
-    same(ours.render(), theirs.render())
+    same(ours.render(size=3), theirs.render(size=3))
     ours.close()
-    with pytest.raises(AssertionError, match="cannot be called after close"):
-        ours.step([0, 0, 0])
+    calls = {
+        "step": ([0] * 3,), "reset": (), "seed": (), "render": (), "close": (),
+        "get_env_attr": ("action_space",), "set_env_attr": ("mark", 1),
+    }  # fmt: skip
+    for name, arguments in calls.items():
+        with pytest.raises(AssertionError, match="cannot be called after close"):
+            getattr(ours, name)(*arguments)
 
 
 def random_policy(tianshou, space, shown, *, recurrent=False):
@@ -377,6 +392,34 @@ def test_a_reset_that_fails_leaves_all_environments_to_the_next_one(tianshou, ex
     while envs.waiting_id:
         done += envs.step(None)[4].tolist()
     assert sorted(info["env_id"] for info in done) == [0, 1, 2, 3]
+    envs.close()
+
+
+class SlowlyReset(Lived):
+    """Its resets take longer than those of others."""
+
+    def reset(self, *, seed=None, options=None):
+        time.sleep(0.05)
+        return super().reset(seed=seed, options=options)
+
+
+def test_after_a_reset_that_failed_only_this_row_needs_another(tianshou):
+    makes = [lambda: Lived(9), lambda: Stuck(9), lambda: SlowlyReset(9)]
+    envs = tianshou.ours(makes, 1, executor="thread", num_workers=3)
+    envs.reset()
+    with pytest.raises(OSError, match="no camera"):
+        envs.reset()
+    assert envs.reset([1])[0][:, 0].tolist() == [0]
+    envs.step([0] * 3)
+    envs.close()
+
+
+def test_a_reset_that_takes_too_long_is_an_error_at_once(tianshou, gates):
+    envs = tianshou.ours(gates.env_fns(2), 1, executor="thread", num_workers=2, timeout=0.05)
+    envs.reset()
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.reset([0], options={"gate": 1})
+    gates.open(1)
     envs.close()
 
 
