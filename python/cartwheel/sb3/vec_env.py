@@ -306,7 +306,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         masks are those of :meth:`cartwheel.VectorEnv.action_masks`.
         """
         rows = rows_of(indices, self.num_envs)
-        if method_name == MASKS and not (method_args or method_kwargs) and self._has_masks():
+        if method_name == MASKS and self._has_masks():
             return list(self.vector_env.action_masks(rows)) if rows else []
         return self._rows.call(method_name, method_args, method_kwargs, rows)
 

@@ -63,13 +63,17 @@ def test_masks_are_read_without_a_call_of_the_environments(kind, monkeypatch):
     with closing(rows(kind)) as envs:
         assert envs.has_attr("action_masks")
         envs.reset()
-        monkeypatch.setattr(envs._rows, "call", None)
+        monkeypatch.setattr(envs, "_rows", None)
         masks = envs.env_method("action_masks")
         assert len(masks) == 4
         np.testing.assert_array_equal(masks, envs.vector_env.action_masks())
         again = envs.env_method("action_masks", indices=[-1, 0])
         np.testing.assert_array_equal(again, [masks[3], masks[0]])
-        for one, get in zip(masks, envs.get_attr("action_masks"), strict=True):
+        assert envs.env_method("action_masks", indices=[]) == []
+        (last,) = envs.get_attr("action_masks", [3])
+        for one, get in zip(
+            [*masks, masks[3]], [*envs.get_attr("action_masks"), last], strict=True
+        ):
             np.testing.assert_array_equal(get(), one)
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+import cartwheel
 from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv, transcripts
 from tests.support.faulty import FaultyEnv, fault
-from tests.support.vec_envs import assert_same_reset, native
+from tests.support.vec_envs import THREAD, assert_same_reset, native
 
 pytestmark = pytest.mark.torch
 
@@ -75,6 +76,21 @@ def test_a_reset_drops_a_step_that_was_not_waited_for(build):
     envs.step_async([0, 0])
     assert envs.reset().tolist() == [[0], [0]]
     assert envs.step([1, 2])[0].tolist() == [[1], [1]]
+
+
+def test_a_reset_and_a_wait_that_take_too_long_are_errors(gates):
+    envs = THREAD(gates.env_fns(2), num_workers=2, timeout=0.4)
+    envs.set_options({"gate": 1})
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.reset()
+    gates.open(1)
+    envs.reset()
+    envs.step_async([0, 2])
+    with pytest.raises(cartwheel.WorkerTimeoutError):
+        envs.step_wait()
+    gates.open(2)
+    envs.step_wait()
+    envs.close()
 
 
 def test_a_reset_goes_on_after_a_failed_step(build):

@@ -132,6 +132,7 @@ def test_monitored_rows_count_as_wrapped_in_a_monitor(build_inline):
     for envs in (native(POLE, 2, monitor=True), build_inline([ToolEnv] * 2, monitor=True)):
         assert envs.env_is_wrapped(monitor) == [True, True]
         assert envs.env_is_wrapped(monitor, [1]) == [True]
+        assert envs.env_is_wrapped(gym.Wrapper) == [True, True]
         assert envs.env_is_wrapped(TimeLimit) == [False, False]
         envs.close()
     envs = native(POLE, 2)
@@ -184,3 +185,7 @@ def test_without_a_render_mode_there_is_a_warning(build_inline):
         assert envs.get_images() == [None, None]
     with pytest.warns(UserWarning, match="render"):
         assert envs.render() is None
+    envs.render_mode = "ansi"  # as of environments that draw texts
+    with pytest.warns(UserWarning, match=r"needs .*rgb_array.*'ansi'") as warned:
+        assert envs.get_images() == [None, None]
+    assert warned[0].filename == __file__

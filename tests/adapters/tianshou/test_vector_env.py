@@ -415,7 +415,7 @@ def test_after_a_reset_that_failed_only_this_row_needs_another(tianshou):
 
 
 def test_a_reset_that_takes_too_long_is_an_error_at_once(tianshou, gates):
-    envs = tianshou.ours(gates.env_fns(2), 1, executor="thread", num_workers=2, timeout=0.05)
+    envs = tianshou.ours(gates.env_fns(2), 1, executor="thread", num_workers=2, timeout=0.4)
     envs.reset()
     with pytest.raises(cartwheel.WorkerTimeoutError):
         envs.reset([0], options={"gate": 1})
