@@ -135,7 +135,7 @@ class TrueNextObservations:
                 f"the episodes of {rows} ended, and `infos` have no `final_obs` of them: make the "
                 "environments with autoreset_mode='same_step'"
             )
-        return np.flatnonzero(over & ended)
+        return np.flatnonzero(ended)
 
     def _finals(self, rows: Any, finals: Any) -> torch.Tensor:
         """The final observations of rows, as skrl's wrapper converts observations."""

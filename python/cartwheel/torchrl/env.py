@@ -168,11 +168,7 @@ class CartwheelEnv(GymLikeEnv):
             )
         self._column = (env.num_envs, 1)
         self._readers: Any = (
-            [
-                part
-                for part in named_readers(env.observation_space, self.observation_spec)
-                if not (self._with_masks and part[1] == _MASK)
-            ]
+            named_readers(env.observation_space, self.observation_spec)
             if isinstance(env.observation_space, Dict)
             else reader(env.observation_space, self.observation_spec["observation"])
         )

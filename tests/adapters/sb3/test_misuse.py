@@ -59,6 +59,10 @@ def test_a_monitor_that_is_no_truth_value_is_refused():
 def test_final_observations_of_whole_batches_are_refused():
     with pytest.raises(ValueError, match="leave `final_obs` out"):
         make("cartwheel/CartPole-v1", 2, final_obs="dense")
+    given = cartwheel.VectorEnv([POLE], autoreset_mode="same_step", final_obs="dense")
+    with pytest.raises(ValueError, match="leave `final_obs` out"):
+        make(given)
+    given.close()
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,14 @@ def test_whole_floats_are_actions_of_integers(build, space):
     assert_identical(envs.get_attr("held"), list(np.zeros_like(floats, space.dtype)))
 
 
+def test_double_floats_are_actions_of_floats(build_inline):
+    envs = build_inline([partial(RecordingEnv, BOX)] * 2)
+    envs.reset()
+    doubles = np.full((2, *BOX.shape), 0.1)  # which no single float equals
+    envs.step(doubles)
+    np.testing.assert_allclose(envs.get_attr("held"), doubles, rtol=1e-6)
+
+
 def test_actions_of_the_wrong_number_are_refused_before_anything_is_stepped(build):
     for space in (Discrete(3), DICT):
         envs = build(samplers(BOX, 3, action_space=space))

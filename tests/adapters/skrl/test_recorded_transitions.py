@@ -219,6 +219,33 @@ def test_a_row_that_failed_leads_to_its_last_observation_and_is_not_terminated(s
     assert not terminated.any()
 
 
+def test_a_row_whose_last_observation_was_lost_with_its_worker_keeps_the_one_shown(skrl):
+    recorded = []
+
+    class Agent:
+        observation_space, device = SPACES["array"], "cpu"
+
+        def record_transition(self, *, next_observations, **_):
+            recorded.append(next_observations.tolist())
+
+    class TrueAgent(skrl.ours, Agent):
+        pass
+
+    torch = importlib.import_module("torch")
+    shown = torch.zeros(2, 2)
+    lost = np.array([False, True])
+    infos = {"worker_restarted": lost, "_worker_restarted": lost}
+    final = np.array([np.array([3, 4], np.float32), None], object)
+    others = {"final_obs": final, "_final_obs": ~lost}
+    for over, told in ((np.ones(2, bool), {**infos, **others}), (lost, infos)):
+        flags = torch.from_numpy(over)[:, None]
+        TrueAgent().record_transition(
+            next_observations=shown, terminated=~flags & False, truncated=flags, infos=told
+        )
+    assert recorded == [[[3, 4], [0, 0]], [[0, 0], [0, 0]]]
+    assert not shown.any()
+
+
 def test_the_wrong_order_of_classes_is_refused():
     true = importlib.import_module("cartwheel.skrl").TrueNextObservations
     dqn = importlib.import_module("skrl.agents.torch.dqn").DQN
@@ -227,9 +254,10 @@ def test_the_wrong_order_of_classes_is_refused():
     own = {"record_transition": lambda self, **step: super(first, self).record_transition(**step)}
     first = type("First", (true, dqn), own)
     assert issubclass(type("Second", (first,), {}), true)
-    of_jax = type("DQN", (), {"__module__": "skrl.agents.jax.dqn.dqn"})
-    with pytest.raises(TypeError, match=r"agents of skrl.agents.torch, got DQN of skrl.agents.jax"):
-        type("OfJax", (true, of_jax), {})
+    for other in ("jax", "warp"):
+        base = type("DQN", (), {"__module__": f"skrl.agents.{other}.dqn.dqn"})
+        with pytest.raises(TypeError, match=rf"skrl.agents.torch, got DQN of skrl.agents.{other}"):
+            type("Other", (true, base), {})
 
 
 def test_several_agents_are_refused(skrl):
