@@ -6,6 +6,7 @@ forks and ends of pools, which a real device leaves to chance.
 
 import random
 from copy import deepcopy
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -395,6 +396,10 @@ def test_a_device_that_does_not_exist_is_named(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(RuntimeError, match=r"finds 2, the last of which is 'cuda:1'"):
         NumpyToTorch(envs, torch.device("cuda", 2))
+    for other in ("hpu", torch.device("vulkan")):  # errors of two types in PyTorch
+        for make in (NumpyToTorch, partial(cartwheel.Collector, policy=len, num_steps=1)):
+            with pytest.raises(RuntimeError, match=f"'{other}' does not exist for PyTorch"):
+                make(envs, device=other)
     with pytest.raises(ValueError, match="static=True needs a CUDA device"):
         NumpyToTorch(envs, static=True)
     with pytest.raises(ValueError, match="depth"):

@@ -150,8 +150,16 @@ class Cuda:
 
 
 def check_exists(torch: Any, place: Any) -> None:
-    """Raises ``RuntimeError`` if PyTorch has no such device."""
+    """Raises ``RuntimeError`` if PyTorch has no such device, of CUDA or of another kind."""
     version = torch.__version__
+    if place.type != "cuda":
+        try:
+            torch.empty(0).to(place)
+        except Exception as error:  # also AssertionError and ModuleNotFoundError
+            raise RuntimeError(
+                f"device {str(place)!r} does not exist for PyTorch {version}: {error}"
+            ) from None
+        return
     if torch.version.cuda is None and torch.version.hip is None:
         raise RuntimeError(
             f"device {str(place)!r} does not exist: PyTorch {version} is built for CPUs alone. "

@@ -18,7 +18,7 @@ def device_of(device: Any, *, is_checked: bool = True) -> Any:
 
     Args:
         device: A name or a ``torch.device``.
-        is_checked: Whether a card that does not exist is an error here.
+        is_checked: Whether a device that does not exist is an error here.
 
     Raises:
         gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
@@ -31,7 +31,7 @@ def device_of(device: Any, *, is_checked: bool = True) -> Any:
             "rollouts on a device need PyTorch: run `pip install torch`"
         ) from None
     place = torch.device(device)
-    if place.type == "cuda" and is_checked:
+    if is_checked:
         check_exists(torch, place)
     if place.type == "cuda" and place.index is None and torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())

@@ -10,7 +10,7 @@ from gymnasium.error import DependencyNotInstalled
 
 from cartwheel._cartwheel import TensorExchange
 from cartwheel._device.batches import DeviceBatches, Results, collected
-from cartwheel._device.cuda import Cuda
+from cartwheel._device.cuda import Cuda, check_exists
 from cartwheel._device.mirror import Mirror
 from cartwheel._device.places import torch_dtype
 from cartwheel._device.transfers import Transfers
@@ -115,6 +115,8 @@ class NumpyToTorch(ConvertsArrays):
                 f"static=True needs a CUDA device, got device={device!r}: on the CPU tensors have "
                 "the memory of the arrays."
             )
+        if place is not None and not on_cuda:  # `Cuda` looks itself
+            check_exists(torch, place)
         super().__init__(env)
         self.device = device
         self._device = place
