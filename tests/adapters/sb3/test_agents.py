@@ -64,6 +64,27 @@ def test_rows_are_those_of_as_rows(ours, executor, absent):
         assert ended > 6
 
 
+def test_environments_get_the_seed_and_the_options_of_their_first_agent_once(ours):
+    class Noted(Walkers):
+        resets = ()
+
+        def reset(self, seed=None, options=None):
+            self.resets = (*self.resets, (seed, options))
+            return super().reset(seed=seed, options=options)
+
+    with ours([Noted] * 2, executor="inline") as envs:
+        with pytest.raises(TypeError, match=r"[Ss]eed"):
+            envs.seed("1")
+        envs.seed(3)
+        envs.set_options([{"level": row} if row else {} for row in range(6)])
+        envs.reset()
+        envs.reset()
+        (first, second) = envs.get_attr("resets", [0, 3])
+        assert first == ((3, None), (None, None))
+        assert second == ((4, {"level": 3}), (None, None))
+        assert envs.metadata == dict(envs.vector_env.metadata)
+
+
 def test_a_limit_of_steps_truncates_and_leaves_the_last_observation(ours):
     with ours([Walkers], executor="inline", max_episode_steps=1) as envs:
         envs.reset()
@@ -323,8 +344,20 @@ def test_misuse_is_refused(ours):
                 importlib.import_module("cartwheel.sb3").CartwheelVecEnv(form)
     with pytest.raises(gym.error.ClosedEnvironmentError):
         ours(envs)
-    with pytest.raises(ValueError, match="'host' has Dict"):
-        ours([Guests], executor="inline")
+    closed = []
+
+    class Ends(Guests):
+        def close(self):
+            closed.append(self)
+
+    with pytest.raises(ValueError, match="'host' has Dict") as raised:
+        ours([Ends], executor="inline")
+    assert len(closed) == 1, raised  # though the error has frames that have the environment
+    keywords = {"executor": "inline", "autoreset_mode": "same_step"}
+    with cartwheel.ParallelVectorEnv([Ends], **keywords) as envs:
+        with pytest.raises(ValueError, match="'host' has Dict"):
+            ours(envs)
+        envs.reset()
     with ours([Walkers], executor="inline") as envs:
         envs.reset()
         with pytest.raises(ValueError, match="one entry for each of the 3 rows"):

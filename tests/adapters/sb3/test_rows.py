@@ -73,6 +73,9 @@ def test_reading_a_method_does_not_call_it(both):
 def test_attributes_are_found_whether_they_can_be_sent_or_not(both):
     for name in ("closure", "row", "describe", "nowhere", "_max_episode_steps"):
         assert len({each.has_attr(name) for each in both}) == 1, name
+    for each in both:
+        each.set_attr("mark", "set", 0)
+        assert not each.has_attr("mark")  # of one row
 
 
 def test_an_attribute_is_set_on_the_outermost_wrapper(build_inline):
@@ -148,8 +151,14 @@ def test_native_rows_have_the_parameters_of_gymnasiums_environment(dummy):
             assert_identical(envs.get_attr(name, indices), oracle.get_attr(name, indices))
     envs.set_attr("gravity", 3.5, [-1, 0])
     assert envs.get_attr("gravity") == [3.5, 9.8, 3.5]
-    assert envs.env_method("set_wrapper_attr", "gravity", 1.5, indices=1) == [True]
-    assert envs.env_method("get_wrapper_attr", "gravity") == [3.5, 1.5, 3.5]
+    assert envs.env_method("set_wrapper_attr", "gravity", 1.5, indices=[1, 0]) == [True, True]
+    envs.set_attr("gravity", 2.5, [])
+    assert envs.env_method("get_wrapper_attr", "gravity") == [1.5, 1.5, 3.5]
+    for name in ("gravity", "nowhere"):
+        told = [
+            each.env_method("has_wrapper_attr", name, indices=[2, 0]) for each in (envs, oracle)
+        ]
+        assert told[0] == told[1]
     assert all(map(envs.has_attr, ("gravity", "spec", "render_mode", "np_random")))
     assert not envs.has_attr("nowhere")
     assert envs.get_attr("observation_space")[0] == oracle.get_attr("observation_space")[0]
@@ -174,7 +183,10 @@ def test_frames_are_those_of_DummyVecEnv(build, dummy):
     assert_identical(list(rows.get_images()), list(oracle.get_images()))
     assert_identical(envs.render(), oracle.render())
     assert_identical(rows.render("rgb_array"), oracle.render("rgb_array"))
-    assert_identical(envs.env_method("render", indices=[2]), oracle.env_method("render", indices=2))
+    frames = oracle.env_method("render", indices=2)
+    for each in (envs, rows):
+        assert_identical(each.env_method("render", indices=[2]), frames)
+        assert each.env_method("render", indices=[]) == []
     rows.close()
 
 
