@@ -21,12 +21,11 @@ from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
-from cartwheel._internal.adapters import check_mode, check_names, check_whole_batches
+from cartwheel._internal.adapters import check_mode, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.reset_arguments import check_chooses_no_rows
 from cartwheel._internal.spaces import has_fixed_shape
-from cartwheel._internal.suggestions import keywords_of
 from cartwheel.multiagent import ParallelVectorEnv
 
 if TYPE_CHECKING:
@@ -96,7 +95,6 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         context: Any = None,
         **keywords: Any,
     ) -> None:
-        check_names(type(self).__name__, keywords, keywords_of(ParallelVectorEnv), {})
         env_fns = as_env_fns(env_fns)
         mode = as_autoreset_mode(keywords.pop("autoreset_mode", AutoresetMode.SAME_STEP))
         why = "AgileRL restarts rows in the step that ends them"
@@ -250,10 +248,8 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
             given = [row[agent] for row in actions if agent in row]
             if not given:
                 continue
-            if len(given) < len(actions):
-                none = np.full(np.shape(given[0]), np.nan)
-                given = [row.get(agent, none) for row in actions]
-            found[agent] = np.stack([np.asarray(action) for action in given])
+            none = np.full(np.shape(given[0]), np.nan)
+            found[agent] = np.stack([np.asarray(row.get(agent, none)) for row in actions])
         return found
 
     # Results

@@ -5,7 +5,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from tests.support.cases import POLE, SHORT, Case
-from tests.support.environments import samplers, transcripts
+from tests.support.environments import RecordingEnv, samplers, transcripts
 from tests.support.executors import EVERY_EXECUTOR, EVERY_NATIVE, NATIVE
 from tests.support.faulty import FaultyEnv, fault
 
@@ -179,6 +179,29 @@ def test_a_reset_of_no_row_needs_the_observations_that_it_returns(runs):
     none = runs.torch.zeros((2, 1), dtype=runs.torch.bool)
     with pytest.raises(RuntimeError, match=r"`_reset` selects no environment.*'observation'"):
         env.reset(runs.TensorDict({"_reset": none}, batch_size=[2]))
+    shown = env.reset()["observation"]
+    kept = env.reset(runs.TensorDict({"_reset": none, "observation": shown}, batch_size=[2]))
+    assert kept["observation"].equal(shown)
+    assert not any(kept[flag].any() for flag in ("done", "terminated", "truncated"))
+    env.close()
+
+
+def test_options_reach_the_rows_that_are_reset(runs):
+    env = runs.CartwheelEnv([RecordingEnv] * 2, executor="inline")
+    some = env.reset().set("_reset", runs.torch.tensor([[False], [True]]))
+    env.reset(some, options={"level": 1})
+    assert env.get_attr("resets") == ([(None, None)], [(None, None), (None, {"level": 1})])
+    env.close()
+
+
+def test_entries_that_are_no_tensors_stay_through_resets_of_some_rows(runs):
+    env = runs.CartwheelEnv([POLE] * 2, executor="inline")
+    root = env.step_mdp(env.rand_step(env.reset()))
+    root["done"][1] = True
+    shown = root["observation"].clone()
+    renewed = env.maybe_reset(root.set_non_tensor("note", "kept"))
+    assert renewed["note"] == "kept"
+    assert (renewed["observation"] == shown).all(1).tolist() == [True, False]
     env.close()
 
 
@@ -232,6 +255,17 @@ def test_info_readers_find_what_they_find_in_gym_wrapper(runs, build):
         env.close()
     assert found[0]["next", "t"].max() > 2
     runs.assert_same(found[1], found[0])
+
+
+def test_an_info_reader_may_change_the_tensordict_and_return_nothing(runs):
+    env = runs.CartwheelEnv(transcripts(3, 4), executor="inline")
+
+    def read(infos, found):
+        found["ep"] = runs.torch.from_numpy(infos["ep"])
+
+    env.set_info_dict_reader(read)
+    assert env.reset()["ep"].tolist() == [1, 1]
+    env.close()
 
 
 @pytest.mark.parametrize("asked", [False, True])

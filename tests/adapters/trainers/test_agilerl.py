@@ -156,6 +156,24 @@ def test_a_step_by_rows_is_the_step_by_agents(ours):
     other.close()
 
 
+def test_options_columns_of_actions_and_limits_of_waits_are_handed_on(ours):
+    told = []
+
+    class Noted(Leavers):
+        def reset(self, seed=None, options=None):
+            told.append((seed, options))
+            return super().reset(seed=seed, options=options)
+
+    with ours([Noted] * 2, executor="inline") as envs:
+        envs.reset(seed=4, options={"level": 1})
+        assert told == [(4, {"level": 1}), (5, {"level": 1})]
+        envs.step({agent: np.ones((2, 1), int) for agent in envs.agents})
+        envs.step_async([dict.fromkeys(envs.agents, 1)] * 2)
+        with pytest.raises(ValueError, match="timeout"):
+            envs.step_wait(-1)
+        envs.step_wait(1)
+
+
 def test_last_observations_are_in_the_infos_of_the_environment(ours):
     with ours([Leavers] * ROWS, False, executor="inline") as envs:
         observations, _ = envs.reset(seed=4)
@@ -218,6 +236,7 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
                 ValueError,
                 r"must have the shape \(3,\), got the shape \(2,",
             ),
+            ({**good, first: [1, np.nan]}, ValueError, r"must have the shape \(3,\), got the sh"),
             ({**good, first: [1, 0.5, 1]}, ValueError, r"\['.*'\]` must be integers, got 0.5"),
             ([1, 2], TypeError, "`actions` must be a dictionary by agent"),
         ):
@@ -225,6 +244,13 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
                 envs.step(actions)
         with pytest.raises(ValueError, match="a dictionary for each of 3 rows, got 2"):
             envs.step_async([{}, {}])
+        rows = [dict.fromkeys(others, 1)] * ROWS
+        for actions, message in (
+            (rows, r"missing or NaN in rows \[0, 1, 2\], in which the agent"),
+            ([{**row, first: 1, "walkr": 1} for row in rows], r"\['walkr'\] are unknown"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                envs.step_async(actions)
         assert envs.vector_env.stats().steps.tolist() == [0] * ROWS
     with pytest.raises(gym.error.ClosedEnvironmentError):
         envs.step(good)
@@ -232,11 +258,19 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
         ({"autoreset_mode": "next_step"}, ValueError, "AgileRL restarts rows .*Leave it out.$"),
         ({"batch_size": 2}, ValueError, "AgileRL steps all rows at once"),
         ({"num_worker": 2}, TypeError, r"did you mean `num_workers`\?"),
+        ({"executor": "process", "context": "thread"}, ValueError, "context"),
     ):
         with pytest.raises(error, match=message):
             ours([Leavers] * ROWS, **keywords)
-    with pytest.raises(ValueError, match="AgileRL needs observations and actions of fixed shape"):
-        ours([Talkers] * ROWS, executor="inline")
+    closed = []
+
+    class Ends(Talkers):
+        def close(self):
+            closed.append(self)
+
+    with pytest.raises(ValueError, match="observations and actions of fixed shape") as raised:
+        ours([Ends] * ROWS, executor="inline")
+    assert len(closed) == ROWS, raised  # though the error has frames that have the environments
 
 
 def test_options_that_choose_rows_are_refused_before_anything_is_reset(ours):
