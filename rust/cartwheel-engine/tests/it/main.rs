@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod autoreset;
-mod balance;
 mod channel;
 mod corrupt_workers;
 mod failpoints;
@@ -14,6 +13,7 @@ mod native_shard;
 mod pool;
 mod rollouts;
 mod support;
+mod thread_pools;
 mod tokens;
 mod waits;
 mod worker_process;

@@ -1,8 +1,7 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
-//!
-//! Above 500 lines: the promises of a pool about calls, waits, slabs and thread pools, tested with the same shards.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,11 +9,13 @@ use std::time::{Duration, Instant};
 use cartwheel_core::schedule::{fine_shards, shards};
 use cartwheel_engine::memory::{InfosAt, Plan};
 use cartwheel_engine::pool::{Policy, Pool, Received, Workers};
-use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
+use cartwheel_engine::protocol::{Memory, WorkerToken};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
 use cartwheel_engine::worker::{Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
+
+use crate::support::{Plain, inline, thread_pool};
 
 /// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
 #[derive(Debug)]
@@ -63,23 +64,25 @@ fn spinning() -> Policy {
     Policy { spin: true, ..Policy::default() }
 }
 
+fn plan(shards: Vec<Range<usize>>, max_slabs: usize) -> Plan {
+    Plan {
+        observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
+        actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+        max_slabs,
+        ..Plan::new(shards)
+    }
+}
+
 impl Fixture {
     /// `workers = 0` steps inline.
     fn new(rows: usize, workers: usize, blocking: bool, max_slabs: usize) -> Self {
-        let plan = Plan {
-            observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
-            actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-            max_slabs,
-            ..Plan::new(shards(rows, workers.max(1)))
-        };
-        let (memory, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
-        let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
+        let plan = plan(shards(rows, workers.max(1)), max_slabs);
         if workers == 0 {
             let shard = Box::new(Counting { steps: vec![0; rows], gate: None });
-            let workers = Workers::Inline(tokens.workers.remove(0), shard);
-            let pool = Pool::new(tokens.pool, workers, spinning()).unwrap();
-            return Self { pool, threads, gates: open, entered };
+            return Self::of(inline(plan, Scope::Private, shard, spinning()));
         }
+        let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
+        let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         for (token, rows) in tokens.workers.into_iter().zip(&memory.plan().shards) {
             let (open_gate, gate) = channel();
             let (enter, has_entered) = channel();
@@ -95,20 +98,19 @@ impl Fixture {
 
     /// A thread pool of this many threads, the calling one included.
     fn thread_pool(rows: usize, threads: usize) -> Self {
-        let plan = Plan {
-            observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
-            actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-            max_slabs: 4,
-            ..Plan::new(fine_shards(rows, threads, 1))
-        };
+        let plan = plan(fine_shards(rows, threads, 1), 4);
         let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
-        let shard = |rows: &std::ops::Range<usize>| -> Box<dyn Shard> {
+        let shard = |rows: &Range<usize>| -> Box<dyn Shard> {
             Box::new(Counting { steps: vec![0; rows.len()], gate: None })
         };
         let shards = memory.plan().shards.iter().map(shard).collect();
         let settings = ThreadPoolSettings { threads, spin: true, affinity_offset: Some(0) };
         let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
+        Self::of(Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap())
+    }
+
+    /// Without threads of its own.
+    fn of(pool: Pool) -> Self {
         Self { pool, threads: Vec::new(), gates: Vec::new(), entered: Vec::new() }
     }
 
@@ -287,10 +289,8 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
         ..Plan::new(shards(2, 1))
     };
-    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy { refuse_over: true, ..Policy::default() };
-    let workers = Workers::Inline(tokens.workers.remove(0), Box::new(Over));
-    let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
+    let mut pool = inline(plan, Scope::Private, Box::new(Over), policy);
     pool.begin(Call::Step, 0).unwrap();
     drop(pool.finish(Call::Step, None, &mut || false).unwrap());
     let outcome = pool.begin(Call::Step, 0);
@@ -354,9 +354,7 @@ fn a_row_that_failed_has_no_final_observation_of_the_batch_before() {
         dense_finals: true,
         ..Plan::new(shards(1, 1))
     };
-    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
-    let own = Workers::Inline(tokens.workers.remove(0), Box::<EndsOnce>::default());
-    let mut pool = Pool::new(tokens.pool, own, Policy::default()).unwrap();
+    let mut pool = inline(plan, Scope::Private, Box::<EndsOnce>::default(), Policy::default());
     let mut step = || {
         pool.begin(Call::Step, 0).unwrap();
         let lease = pool.finish(Call::Step, None, &mut || false).unwrap().lease.unwrap();
@@ -414,96 +412,6 @@ fn shared_memory_is_attached_only_with_its_own_plan() {
     assert!(matches!(attached(plan(6000)), Err(Error::Mismatch { .. })));
 }
 
-/// One row whose step takes this long, and which reports the thread that stepped it.
-#[derive(Debug)]
-struct Slow(Duration, Sender<std::thread::ThreadId>);
-
-impl Shard for Slow {
-    fn run(&mut self, task: &mut Task<'_>) -> Report {
-        let until = Instant::now() + self.0;
-        while task.op == Op::Step && Instant::now() < until {
-            std::hint::spin_loop();
-        }
-        self.1.send(std::thread::current().id()).unwrap();
-        for row in task.slab.rows() {
-            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
-        }
-        Report::default()
-    }
-}
-
-/// The tokens of memory for 16 shards of one row each.
-fn tokens_of_a_thread_pool() -> Tokens {
-    let plan = Plan::new(fine_shards(16, 2, 1));
-    Memory::new(plan, Scope::Private).unwrap().1
-}
-
-#[test]
-fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
-    let tokens = tokens_of_a_thread_pool();
-    let (tell, stepped) = channel();
-    let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn Shard>;
-    let shards = (0..16).map(|_| slow()).collect();
-    let settings = ThreadPoolSettings { threads: 2, spin: true, affinity_offset: None };
-    let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
-    let mut step = || {
-        pool.begin(Call::Step, 0).unwrap();
-        pool.finish(Call::Step, None, &mut || false).unwrap();
-        let threads: Vec<_> = stepped.try_iter().collect();
-        assert_eq!(threads.len(), 16, "every shard once a step");
-        let mine = std::thread::current().id();
-        threads.into_iter().filter(|&thread| thread != mine).count()
-    };
-    assert_eq!(step(), 0);
-    // The pool does not decide how soon the other thread gets a processor.
-    let start = Instant::now();
-    while step() == 0 {
-        assert!(start.elapsed() < Duration::from_secs(60), "no other thread was woken");
-    }
-}
-
-/// A shard that reports when it runs, and then waits at its gate. The test resets it, because a reset wakes
-/// every thread of a thread pool.
-#[derive(Debug)]
-struct Heavy {
-    enter: Sender<usize>,
-    gate: Receiver<()>,
-}
-
-impl Shard for Heavy {
-    fn run(&mut self, task: &mut Task<'_>) -> Report {
-        let _ = self.enter.send(task.rows.start);
-        let _ = self.gate.recv();
-        Report::default()
-    }
-}
-
-#[test]
-fn a_thread_that_is_late_at_the_close_of_its_thread_pool_finishes_its_shard_and_begins_no_other() {
-    let tokens = tokens_of_a_thread_pool();
-    let (enter, entered) = channel();
-    let mut gates = Vec::new();
-    let shards = (0..16).map(|_| {
-        let (open, gate) = channel();
-        gates.push(open);
-        Box::new(Heavy { enter: enter.clone(), gate }) as Box<dyn Shard>
-    });
-    let shards = shards.collect();
-    drop(enter);
-    let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
-    let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), spinning()).unwrap();
-    pool.begin(Call::Reset, 0).unwrap(); // the caller runs no shard
-    let at = entered.recv().unwrap();
-    assert_eq!(pool.close(Duration::ZERO), [1], "the thread is inside an environment");
-    drop(pool);
-    drop(gates); // opens them all
-    assert_eq!(at, 8, "the first shard of the thread's own");
-    // The iteration ends when the thread has ended, and has dropped the last shard.
-    assert_eq!(entered.iter().collect::<Vec<_>>(), [] as [usize; 0]);
-}
-
 /// A row whose step panics outside the code that catches panics of environments.
 #[derive(Debug)]
 struct Broken;
@@ -511,11 +419,9 @@ struct Broken;
 impl Shard for Broken {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         assert!(task.op != Op::Step || task.rows.start != 1, "not this row");
-        for row in task.slab.rows() {
-            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
-        }
-        Report::default()
+        Plain.run(task)
     }
+
     fn close(&mut self) {
         panic!("not this one either");
     }
@@ -525,19 +431,17 @@ impl Shard for Broken {
 fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
     for threads in [None, Some(1), Some(2)] {
         let plan = Plan::new(shards(4, 4));
-        let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();
-        let workers = if let Some(threads) = threads {
-            let own = (0..4).map(|_| Box::new(Broken) as Box<dyn Shard>).collect();
-            let settings = ThreadPoolSettings { threads, spin: false, affinity_offset: None };
-            Workers::ThreadPool(ThreadPool::new(tokens.workers, own, settings).unwrap())
+        let mut pool = if let Some(threads) = threads {
+            let own = (0..4).map(|_| Box::new(Broken) as Box<dyn Shard>);
+            thread_pool(plan, threads, own, spinning())
         } else {
+            let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
             let threads = tokens.workers.into_iter();
             let serve = |token| std::thread::spawn(move || serve(token, &mut Broken, false));
             serving.extend(threads.map(serve));
-            Workers::Threads
+            Pool::new(tokens.pool, Workers::Threads, spinning()).unwrap()
         };
-        let mut pool = Pool::new(tokens.pool, workers, spinning()).unwrap();
         for _ in 0..3 {
             for call in [Call::Reset, Call::Step] {
                 pool.begin(call, 0).unwrap();

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cartwheel_engine::memory::{Lease, Plan, RolloutLease};
-use cartwheel_engine::pool::{Policy, Pool, Workers};
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::pool::{Policy, Pool};
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Call, PhaseTag, Transition};
+
+use crate::support::{Plain, inline};
 
 /// Blocks of 512 bytes in a page.
 const PAGE_BLOCKS: i64 = 8;
@@ -26,9 +27,8 @@ impl Shard for Counting {
         self.0 += 1;
         for row in task.slab.rows() {
             task.slab.write(0, row, &self.0.to_ne_bytes());
-            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
         }
-        Report::default()
+        Plain.run(task)
     }
 }
 
@@ -38,10 +38,7 @@ fn pool(scope: Scope) -> Pool {
         max_slabs: 4,
         ..Plan::new(vec![0..1; 1])
     };
-    let policy = Policy::default();
-    let (_, mut tokens) = Memory::new(plan, scope).unwrap();
-    let own = tokens.workers.remove(0);
-    Pool::new(tokens.pool, Workers::Inline(own, Box::<Counting>::default()), policy).unwrap()
+    inline(plan, scope, Box::<Counting>::default(), Policy::default())
 }
 
 fn call(pool: &mut Pool, call: Call) -> i64 {
@@ -94,9 +91,7 @@ fn what_the_batches_of_a_rollout_share_is_read_until_the_next_step_and_no_batch_
         dense_finals: true,
         ..Plan::new(vec![0..1; 1])
     };
-    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
-    let own = Workers::Inline(tokens.workers.remove(0), Box::<Ending>::default());
-    let mut pool = Pool::new(tokens.pool, own, Policy::default()).unwrap();
+    let mut pool = inline(plan, Scope::Private, Box::<Ending>::default(), Policy::default());
     let rollout = pool.new_rollout(2).unwrap().rollout;
     pool.record(rollout).unwrap();
     let mut begun = Vec::new();

@@ -1,5 +1,6 @@
 //! A pool of native environments for tests: the calls that a binding makes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cartwheel_core::schedule::{fine_shards, shards};
@@ -13,8 +14,8 @@ use cartwheel_engine::pool::{Event, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Shard, ThreadPool, ThreadPoolSettings, serve};
-use cartwheel_engine::{Call, Error};
+use cartwheel_engine::worker::{Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve};
+use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 
 /// The kind of an environment in a table, with these options.
 pub(crate) fn kind(
@@ -37,6 +38,38 @@ pub(crate) fn register_table(
 ) -> Result<Vec<String>, Error> {
     // SAFETY: a static table of these tests.
     unsafe { register(plugin, source) }
+}
+
+/// Rows with nothing but transitions.
+#[derive(Debug)]
+pub(crate) struct Plain;
+
+impl Shard for Plain {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        for row in task.slab.rows() {
+            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
+        }
+        Report::default()
+    }
+}
+
+/// A pool whose rows the calling thread steps.
+pub(crate) fn inline(plan: Plan, scope: Scope, shard: Box<dyn Shard>, policy: Policy) -> Pool {
+    let (_, mut tokens) = Memory::new(plan, scope).unwrap();
+    Pool::new(tokens.pool, Workers::Inline(tokens.workers.remove(0), shard), policy).unwrap()
+}
+
+/// A pool whose rows a thread pool steps, of so many threads, the calling one included.
+pub(crate) fn thread_pool(
+    plan: Plan,
+    threads: usize,
+    shards: impl Iterator<Item = Box<dyn Shard>>,
+    policy: Policy,
+) -> Pool {
+    let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
+    let settings = ThreadPoolSettings { threads, spin: policy.spin, affinity_offset: None };
+    let thread_pool = ThreadPool::new(tokens.workers, shards.collect(), settings).unwrap();
+    Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap()
 }
 
 /// The elements of an array, as they lie in memory.
@@ -76,6 +109,17 @@ pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
     ShardSettings { rules: Rules::limited(steps), ..settings(autoreset) }
 }
 
+/// The plan of rows of a kind.
+fn plan(kind: &EnvKind, shards: Vec<Range<usize>>, settings: ShardSettings) -> Plan {
+    Plan {
+        observations: kind.spaces().observation.leaves(),
+        actions: kind.spaces().action.leaves(),
+        info_bytes: 1 << 12,
+        dense_finals: settings.dense_finals,
+        ..Plan::new(shards)
+    }
+}
+
 impl Envs {
     /// `workers` threads, or the calling thread if there are none.
     pub(crate) fn new(
@@ -107,15 +151,8 @@ impl Envs {
         batch_size: usize,
         max_slabs: usize,
     ) -> Self {
-        let plan = Plan {
-            observations: kind.spaces().observation.leaves(),
-            actions: kind.spaces().action.leaves(),
-            batch_size,
-            max_slabs,
-            info_bytes: 1 << 12,
-            dense_finals: settings.dense_finals,
-            ..Plan::new(shards(rows, workers.max(1)))
-        };
+        let shards = shards(rows, workers.max(1));
+        let plan = Plan { batch_size, max_slabs, ..plan(kind, shards, settings) };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
@@ -146,26 +183,16 @@ impl Envs {
         settings: ShardSettings,
         batch_size: usize,
     ) -> Self {
-        let plan = Plan {
-            observations: kind.spaces().observation.leaves(),
-            actions: kind.spaces().action.leaves(),
-            batch_size,
-            max_slabs: 8 + rows,
-            info_bytes: 1 << 12,
-            dense_finals: settings.dense_finals,
-            ..Plan::new(fine_shards(rows, threads, 1))
-        };
+        let shards = fine_shards(rows, threads, 1);
+        let plan = Plan { batch_size, max_slabs: 8 + rows, ..plan(kind, shards, settings) };
         let (mut mailboxes, mut own): (_, Vec<Box<dyn Shard>>) = (Vec::new(), Vec::new());
         for shard in &plan.shards {
             let (shard, mailbox) = NativeShard::new(kind, shard.len(), settings).unwrap();
             mailboxes.push(mailbox);
             own.push(Box::new(shard));
         }
-        let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
-        let threads = ThreadPoolSettings { threads, spin: true, affinity_offset: None };
-        let thread_pool = ThreadPool::new(tokens.workers, own, threads).unwrap();
         let policy = Policy { refuse_unstarted: true, spin: true, ..Policy::default() };
-        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap();
+        let pool = thread_pool(plan, threads, own.into_iter(), policy);
         Self { pool, mailboxes, threads: Vec::new() }
     }
 

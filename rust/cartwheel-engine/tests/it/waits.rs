@@ -12,30 +12,16 @@ use cartwheel_engine::memory::{ActionRows, Plan};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, RecvOrder, Workers};
 use cartwheel_engine::protocol::{Counters, Memory, QueuedRows};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{
-    ProcessHandle, Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve,
-};
-use cartwheel_engine::{Call, Error, PhaseTag, Transition};
+use cartwheel_engine::worker::{ProcessHandle, Report, Shard, Task, serve};
+use cartwheel_engine::{Call, Error};
 use rustix::process::{Signal, getpid, kill_process};
 
+use crate::support::{self, Plain};
 use crate::worker_process;
 
 const ROWS: usize = 6;
 /// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// Rows with nothing but transitions.
-#[derive(Debug)]
-struct Plain;
-
-impl Shard for Plain {
-    fn run(&mut self, task: &mut Task<'_>) -> Report {
-        for row in task.slab.rows() {
-            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
-        }
-        Report::default()
-    }
-}
 
 /// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
 fn plan(num_shards: usize, batch_size: usize) -> Plan {
@@ -50,22 +36,27 @@ struct Running {
 
 impl Running {
     fn inline(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
-        let (_, mut tokens) = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
-        let workers = Workers::Inline(tokens.workers.remove(0), make());
-        let pool = Pool::new(tokens.pool, workers, Policy::default()).unwrap();
+        let plan = plan(1, batch_size);
+        let pool = support::inline(plan, Scope::Private, make(), Policy::default());
         Self { pool, threads: Vec::new() }
     }
 
     /// A thread pool of the calling thread and `others`.
     fn thread_pool(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
-        let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
-        let settings =
-            ThreadPoolSettings { threads: 1 + others, spin: false, affinity_offset: None };
-        let own = (0..3).map(|_| make()).collect();
-        let thread_pool = ThreadPool::new(tokens.workers, own, settings).unwrap();
-        let pool =
-            Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), Policy::default()).unwrap();
+        let shards = (0..3).map(|_| make());
+        let plan = plan(3, batch_size);
+        let pool = support::thread_pool(plan, 1 + others, shards, Policy::default());
         Self { pool, threads: Vec::new() }
+    }
+
+    /// With workers of each kind, in batches of all rows.
+    fn every_kind(make: &dyn Fn() -> Box<dyn Shard>) -> [Self; 4] {
+        [
+            Self::inline(ROWS, make),
+            Self::threads(ROWS, make),
+            Self::thread_pool(0, ROWS, make),
+            Self::thread_pool(1, ROWS, make),
+        ]
     }
 
     fn threads(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
@@ -112,11 +103,7 @@ fn poll(pool: &mut Pool) -> usize {
 #[test]
 fn a_wait_alone_hands_out_nothing() {
     let plain = || Box::new(Plain) as Box<dyn Shard>;
-    for mut running in [
-        Running::inline(ROWS, plain),
-        Running::thread_pool(1, ROWS, plain),
-        Running::threads(ROWS, plain),
-    ] {
+    for mut running in Running::every_kind(&plain) {
         let pool = &mut running.pool;
         let (mut received, never) = (Received::default(), &mut || false);
         pool.begin(Call::Reset, 0).unwrap();
@@ -176,14 +163,8 @@ impl Shard for Unsendable {
 
 #[test]
 fn a_panic_while_a_message_is_sent_hangs_no_call() {
-    for executor in 0..4 {
-        let (tell, panicked) = channel();
-        let make = || Box::new(Unsendable(tell.clone())) as Box<dyn Shard>;
-        let mut running = match executor {
-            0 => Running::inline(ROWS, make),
-            1 => Running::threads(ROWS, make),
-            _ => Running::thread_pool(executor - 2, ROWS, make),
-        };
+    let (tell, panicked) = channel();
+    for mut running in Running::every_kind(&|| Box::new(Unsendable(tell.clone()))) {
         for _ in 0..3 {
             running.pool.begin(Call::Step, 0).unwrap();
             running.pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
@@ -227,13 +208,7 @@ impl Shard for Panicking {
 
 #[test]
 fn a_panic_with_any_payload_hangs_no_call() {
-    for executor in 0..4 {
-        let make = || Box::new(Panicking) as Box<dyn Shard>;
-        let mut running = match executor {
-            0 => Running::inline(ROWS, make),
-            1 => Running::threads(ROWS, make),
-            _ => Running::thread_pool(executor - 2, ROWS, make),
-        };
+    for mut running in Running::every_kind(&|| Box::new(Panicking)) {
         for _ in 0..2 {
             running.pool.begin(Call::Reset, 0).unwrap();
             let reset = running.pool.finish(Call::Reset, Some(LIMIT), &mut || false).unwrap();
