@@ -419,16 +419,18 @@ fn commands_are_mixed_within_a_block() {
         let kind = kind(id, "").unwrap();
         let mut rows = HostRows::new(&kind, 70).unwrap();
         rows.all(abi::RESET);
+        assert_eq!((&rows.rewards, &rows.terminations), (&vec![0.0; 70], &vec![0; 70]));
         rows.all(abi::STEP);
         rows.take_infos();
+        rows.actions.store(0, &(0..70_i64).flat_map(i64::to_ne_bytes).collect::<Vec<_>>());
         let kinds = [abi::STEP, abi::RESET, abi::LEAVE, abi::SHOW];
         rows.commands = (0..70).map(|row| kinds[row % 4]).collect();
         rows.observations.fill(0x11);
         rows.rewards.fill(5.0);
         rows.run();
-        for (row, found) in steps(&rows).into_iter().enumerate() {
+        for (row, (found, action)) in steps(&rows).into_iter().zip(0..).enumerate() {
             let untouched = i64::from_ne_bytes([0x11; 8]);
-            assert_eq!(found, [2, 0, untouched, 1][row % 4], "{id}, row {row}");
+            assert_eq!(found, [2 + action, 0, untouched, 1][row % 4], "{id}, row {row}");
             let reward = rows.rewards[row];
             assert!(if row % 4 == 0 {
                 reward < 1.0

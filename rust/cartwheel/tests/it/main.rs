@@ -12,7 +12,6 @@ mod floats;
 mod maze;
 #[cfg(feature = "engine")]
 mod names;
-mod rows;
 mod saved;
 #[cfg(feature = "engine")]
 mod silent_panics;

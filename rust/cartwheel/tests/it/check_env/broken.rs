@@ -190,32 +190,15 @@ impl Env for Broken {
         self.episodes += 1;
         self.steps = 0;
         let rows = Arc::strong_count(&self.shared) - 1;
+        let half_if = |is_so| if is_so { 0.5 } else { 0.0 };
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let chance = match self.defect {
             Defect::OwnRandomness => (CLOCK.fetch_add(1, Relaxed) % 7) as f32 / 7.0,
             Defect::IgnoresSeed => self.episodes as f32 / 10.0,
             // The others count: alone, every life begins as before.
-            Defect::RowsShare => {
-                if rows > 3 {
-                    0.5
-                } else {
-                    0.0
-                }
-            }
-            Defect::SixRows => {
-                if rows == 6 {
-                    0.5
-                } else {
-                    0.0
-                }
-            }
-            Defect::EightRows => {
-                if rows == 8 {
-                    0.5
-                } else {
-                    0.0
-                }
-            }
+            Defect::RowsShare => half_if(rows > 3),
+            Defect::SixRows => half_if(rows == 6),
+            Defect::EightRows => half_if(rows == 8),
             _ => rng.random_f32(),
         };
         self.position = chance;
