@@ -10,34 +10,24 @@ use std::sync::Arc;
 use cartwheel::{
     DType, Env, Error, Failure, Flat, Frame, RenderMode, Rng, Shared, Space, Spaces, Transition,
 };
-use serde::Deserialize;
 
-/// Keywords.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Options {
-    /// Cells on each side, with the walls around.
-    size: usize,
-    /// Fraction of walls.
-    walls: f64,
-}
-
-impl cartwheel::EnvOptions for Options {}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { size: 8, walls: 0.2 }
+cartwheel::options! {
+    /// Keywords.
+    struct Options {
+        /// Cells on each side, with the walls around.
+        size: usize = 8,
+        /// Fraction of walls.
+        walls: f64 = 0.2,
     }
 }
 
-/// Where an episode begins: `reset(options={"start": [1, 2]})`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Start {
-    start: Option<[usize; 2]>,
+cartwheel::options! {
+    /// Where an episode begins: `reset(options={"start": [1, 2]})`.
+    struct Start {
+        /// Row and column.
+        start: Option<[usize; 2]>,
+    }
 }
-
-impl cartwheel::EnvOptions for Start {}
 
 /// The walls around every maze, made once.
 struct Plan {

@@ -24,7 +24,6 @@ use cartwheel_engine::native::{Answer, Request, RowReset, Seed, ShardSettings, S
 use cartwheel_engine::plugin::EnvKind;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
-use serde::Deserialize;
 
 use crate::support::{self, Envs, kind, limited, settings};
 
@@ -37,27 +36,17 @@ struct Countdown {
     was_reset: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Options {
-    penalty: f64,
-}
-
-impl cartwheel::EnvOptions for Options {}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { penalty: 0.5 }
+cartwheel::options! {
+    struct Options {
+        penalty: f64 = 0.5,
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Start {
-    at: Option<i64>,
+cartwheel::options! {
+    struct Start {
+        at: Option<i64>,
+    }
 }
-
-impl cartwheel::EnvOptions for Start {}
 
 cartwheel::info! {
     /// The number of resets; only a reset has this info.

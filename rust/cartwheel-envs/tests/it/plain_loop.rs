@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use cartwheel::{BlockOf, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_envs::{PlainLoops, run};
-use serde::Deserialize;
 
 /// The calls that environments got, by the name of their diary.
 static DIARIES: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
@@ -22,14 +21,12 @@ struct Diarist {
     length: i64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Options {
-    diary: String,
-    length: i64,
+cartwheel::options! {
+    struct Options {
+        diary: String,
+        length: i64,
+    }
 }
-
-impl cartwheel::EnvOptions for Options {}
 
 impl Diarist {
     fn write(&self, what: &str) {

@@ -7,7 +7,6 @@ use cartwheel::{
     ParameterArray, ParameterValue, Rng, Space, Spaces, Transition, VectorEnv, wrong,
 };
 use cartwheel_abi as abi;
-use serde::Deserialize;
 
 use crate::support::{HostKind, HostRows, find, shown, shown_info};
 
@@ -83,13 +82,11 @@ struct Values {
     all: Parameters,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Options {
-    unsorted: bool,
+cartwheel::options! {
+    struct Options {
+        unsorted: bool,
+    }
 }
-
-impl cartwheel::EnvOptions for Options {}
 
 impl Env for Values {
     type Options = Options;
@@ -293,15 +290,13 @@ cartwheel::view! {
 /// Observes its action.
 struct Spacious(Option<Vec<u8>>);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Change {
-    /// Replaces a part of the observation space by `Discrete(2)`, or removes it.
-    replace: String,
-    remove: String,
+cartwheel::options! {
+    struct Change {
+        /// Replaces a part of the observation space by `Discrete(2)`, or removes it.
+        replace: String,
+        remove: String,
+    }
 }
-
-impl cartwheel::EnvOptions for Change {}
 
 impl Env for Spacious {
     type Options = Change;

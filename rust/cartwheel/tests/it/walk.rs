@@ -54,28 +54,21 @@ pub(crate) struct Walk {
     moves: i64,
 }
 
-#[derive(Debug, Clone, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    pub(crate) goal: i64,
-    pub(crate) trail: usize,
-}
-
-impl cartwheel::EnvOptions for Options {}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { goal: 3, trail: 5 }
+cartwheel::options! {
+    pub(crate) struct Options {
+        /// The distance at which a walk ends.
+        goal: i64 = 3,
+        /// The length of the trail.
+        trail: usize = 5,
     }
 }
 
-#[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Start {
-    pub(crate) position: i64,
+cartwheel::options! {
+    pub(crate) struct Start {
+        /// Where a walk begins.
+        position: i64,
+    }
 }
-
-impl cartwheel::EnvOptions for Start {}
 
 impl Env for Walk {
     type Options = Options;

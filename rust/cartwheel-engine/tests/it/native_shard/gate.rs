@@ -7,7 +7,6 @@ use cartwheel::{Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_engine::Call;
 use cartwheel_engine::autoreset::AutoresetMode;
 use cartwheel_engine::space::{ActionTag, DType};
-use serde::Deserialize;
 
 use super::PLUGIN;
 use crate::support::{Envs, bytes_of, kind, settings};
@@ -58,13 +57,11 @@ pub(crate) struct Gated<const BLOCK: usize> {
     steps: i64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    gate: usize,
+cartwheel::options! {
+    pub(crate) struct Options {
+        gate: usize,
+    }
 }
-
-impl cartwheel::EnvOptions for Options {}
 
 impl<const BLOCK: usize> Env for Gated<BLOCK> {
     type Options = Options;

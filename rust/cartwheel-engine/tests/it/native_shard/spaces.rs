@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cartwheel::{Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
-use serde::Deserialize;
 
 use super::PLUGIN;
 use crate::support::kind;
@@ -12,19 +11,11 @@ use crate::support::kind;
 #[derive(Debug, Clone)]
 pub(crate) struct Named;
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    keys: [String; 2],
-    /// Whether the names are in the action space, one level deep.
-    is_nested: bool,
-}
-
-impl cartwheel::EnvOptions for Options {}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { keys: ["left".to_owned(), "right".to_owned()], is_nested: false }
+cartwheel::options! {
+    pub(crate) struct Options {
+        keys: [String; 2] = ["left", "right"].map(str::to_owned),
+        /// Whether the names are in the action space, one level deep.
+        is_nested: bool,
     }
 }
 

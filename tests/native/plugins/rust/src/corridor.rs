@@ -21,14 +21,12 @@ cartwheel::options! {
     }
 }
 
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ResetOptions {
-    /// Where the walker begins; without it, at a random place of the first three.
-    position: Option<i64>,
+cartwheel::options! {
+    pub(crate) struct ResetOptions {
+        /// Where the walker begins; without it, at a random place of the first three.
+        position: Option<i64>,
+    }
 }
-
-impl cartwheel::EnvOptions for ResetOptions {}
 
 cartwheel::info! {
     pub(crate) struct Steps {

@@ -8,7 +8,7 @@ use cartwheel::{Env, Error, Failure, Frame, RenderMode, Rng, Shared, Space, Spac
 /// A fault.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Fault {
+pub(crate) enum Fault {
     #[default]
     None,
     Fail,
@@ -28,34 +28,23 @@ impl Fault {
 /// The actions 1 and 2 fail and panic; 0 and 3 go on.
 const ACTIONS: [Fault; 4] = [Fault::None, Fault::Fail, Fault::Panic, Fault::None];
 
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    prepare: Fault,
-    new: Fault,
-    /// Number of environments that are made before `new` fails.
-    new_after: u32,
-    observe: Fault,
-    render: Fault,
-    drop: Fault,
-}
-
-impl cartwheel::EnvOptions for Options {}
-
-impl Default for Options {
-    fn default() -> Self {
-        let none = Fault::None;
-        Self { prepare: none, new: none, new_after: 0, observe: none, render: none, drop: none }
+cartwheel::options! {
+    pub(crate) struct Options {
+        prepare: Fault,
+        new: Fault,
+        /// Number of environments that are made before `new` fails.
+        new_after: u32,
+        observe: Fault,
+        render: Fault,
+        drop: Fault,
     }
 }
 
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ResetOptions {
-    reset: Fault,
+cartwheel::options! {
+    pub(crate) struct ResetOptions {
+        reset: Fault,
+    }
 }
-
-impl cartwheel::EnvOptions for ResetOptions {}
 
 /// Counts the environments that were made.
 pub(crate) struct Made(AtomicU32);
