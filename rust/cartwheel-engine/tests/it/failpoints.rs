@@ -92,9 +92,14 @@ fn finish(pool: &mut Pool, call: Call) -> Result<Received, Error> {
 
 /// Begins the step with these actions.
 fn begin(pool: &mut Pool, actions: &[i64; ROWS]) {
-    let mut sending = pool.sending(Call::Step, None).unwrap();
-    let fill = |_, room: &mut [u8]| {
-        room.copy_from_slice(&bytes(actions));
+    send(pool, None, actions);
+}
+
+/// Sends rows, of which these are the actions; `None`: all of them, as a task.
+fn send(pool: &mut Pool, rows: Option<&[usize]>, actions: &[i64; ROWS]) {
+    let mut sending = pool.sending(Call::Step, rows).unwrap();
+    let fill = |sent: Range<usize>, room: &mut [u8]| {
+        room.copy_from_slice(&bytes(&actions[sent]));
         Ok(())
     };
     sending.fill_actions(0, ActionTag::Integers, fill).unwrap();
@@ -329,13 +334,7 @@ fn step_thrice(batch_size: usize, failpoints: [&str; 2]) -> Fate {
     let mut envs = Processes::with_failpoints(batch_size, failpoints, OnDeath::Resume);
     let (mut fate, mut held) = (Fate::Lived, Vec::new());
     for actions in [[1, 2, 3, 4], [10, 20, 30, 40]] {
-        let mut sending = envs.pool.sending(Call::Step, Some(&[0, 1, 2, 3])).unwrap();
-        let fill = |rows: Range<usize>, room: &mut [u8]| {
-            room.copy_from_slice(&bytes(&actions[rows]));
-            Ok(())
-        };
-        sending.fill_actions(0, ActionTag::Integers, fill).unwrap();
-        sending.send(0).unwrap();
+        send(&mut envs.pool, Some(&[0, 1, 2, 3]), &actions);
         let mut arrived: Vec<usize> = Vec::new();
         while envs.pool.is_flying() {
             match envs.pool.receive(Some(Duration::from_secs(10)), &mut || false) {
@@ -451,26 +450,15 @@ fn a_death_is_settled_while_the_worker_next_to_it_is_stopped() {
     }
 }
 
-/// Sends all rows, and receives them.
-fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
-    let mut sending = pool.sending(Call::Step, Some(rows)).unwrap();
-    sending
-        .fill_actions(0, ActionTag::Integers, |_, room| {
-            room.fill(0);
-            Ok(())
-        })
-        .unwrap();
-    sending.send(0).unwrap();
-    let received = pool.receive(Some(Duration::from_secs(10)), &mut || false)?;
-    Ok(received.events().count())
-}
-
 #[test]
 fn a_worker_that_dies_before_it_counts_a_sent_row_is_named() {
     let mut envs = Processes::new("die_before_ack=3", OnDeath::Break);
-    let rows: Vec<_> = (0..ROWS).collect();
-    send_and_receive(&mut envs.pool, &rows).unwrap();
-    let died = send_and_receive(&mut envs.pool, &rows);
+    let mut send_and_receive = || {
+        send(&mut envs.pool, Some(&[0, 1, 2, 3]), &[0; ROWS]);
+        envs.pool.receive(Some(Duration::from_secs(10)), &mut || false)
+    };
+    drop(send_and_receive().unwrap());
+    let died = send_and_receive();
     assert!(matches!(died, Err(Error::WorkerDied { worker: 1, .. })), "{died:?}");
     envs.close();
 }

@@ -27,6 +27,9 @@ use cartwheel_engine::{Call, Error};
 
 use crate::support::{self, Envs, kind, limited, settings};
 
+const MODES: [AutoresetMode; 3] =
+    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
+
 /// Counts down from a random start; the action 10 makes it fail, 9 panic, 8 ends the episode.
 #[derive(Debug, Clone)]
 struct Countdown {
@@ -333,7 +336,7 @@ fn row_i_has_the_stream_of_seed_plus_i_and_autoresets_continue_it() {
 
 #[test]
 fn results_do_not_depend_on_the_workers() {
-    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
+    for mode in MODES {
         let [inline, threads] = [0, 3].map(|workers| {
             let mut envs = Envs::new(&recipe(), 7, workers, limited(mode, 4));
             let mut all = vec![envs.seed(9).everything()];
@@ -469,9 +472,8 @@ fn a_failed_environment_is_replaced_as_often_as_is_allowed() {
             (batch.rewards(), batch.truncations()),
             (vec![-0.5, 0.0, -0.5], vec![false, true, false])
         );
-        let keys: Vec<_> =
-            infos(&batch.infos).into_iter().map(|(row, key, _)| (row, key)).collect();
-        let keys: Vec<_> = keys.iter().map(|(row, key)| (*row, key.as_str())).collect();
+        let found = infos(&batch.infos);
+        let keys: Vec<_> = found.iter().map(|(row, key, _)| (*row, key.as_str())).collect();
         let expected: &[_] = match mode {
             AutoresetMode::SameStep => {
                 &[(1, "env_error"), (1, "final_obs"), (1, "final_info"), (1, "resets")]

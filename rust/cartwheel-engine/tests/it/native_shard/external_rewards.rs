@@ -9,11 +9,9 @@ use cartwheel_engine::native::{ExternalRewards, RowReset, ShardSettings};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
-use super::{infos, key, recipe};
+use super::{MODES, infos, key, recipe};
 use crate::support::{Batch, Envs, bytes_of, limited, settings, store_actions};
 
-const MODES: [AutoresetMode; 3] =
-    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 const ROWS: usize = 5;
 
 thread_local! {

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use cartwheel::Rng;
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::native::RowReset;
 use cartwheel_engine::pool::{Received, RecvOrder};
 use cartwheel_engine::{Call, Error};
 
 use super::PLUGIN;
 use super::gate::{GATES, State};
 use super::recipe;
-use super::sent::{RowStep, row_steps, send_resets, send_steps};
+use super::sent::{RowStep, begin, row_steps, send_steps};
 use crate::support::{Envs, kind, limited, settings};
 
 const ROWS: usize = 7;
@@ -65,16 +64,6 @@ fn action(row: usize, step: usize) -> i64 {
 fn step(envs: &mut Envs, seen: &[Vec<RowStep>], rows: &[usize]) {
     let actions: Vec<i64> = rows.iter().map(|&row| action(row, seen[row].len())).collect();
     send_steps(envs, rows, &actions).unwrap();
-}
-
-/// Gives each row a seed and sends all rows for a reset.
-fn begin(envs: &mut Envs) {
-    for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
-        for row in shard.clone() {
-            mailbox.post_row_reset(row, RowReset::Seed(7 + row as u128), None);
-        }
-    }
-    send_resets(envs, &(0..ROWS).collect::<Vec<_>>());
 }
 
 /// The row steps of every row when all rows are stepped together.

@@ -8,7 +8,7 @@ use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::native::{RowReset, ShardSettings};
 use cartwheel_engine::plugin::EnvKind;
 
-use super::{PLUGIN, infos, key};
+use super::{MODES, PLUGIN, infos, key};
 use crate::support::{Batch, Envs, kind, settings};
 
 /// Counts its steps, which all have an info and the reward 1, 10, 100, …. The action is the step at
@@ -86,9 +86,6 @@ fn rows_with(name: &str, batch: &Batch) -> Vec<usize> {
     let found = infos(&batch.infos).into_iter().filter(|(_, key, _)| key == name);
     found.map(|(row, ..)| row).collect()
 }
-
-const MODES: [AutoresetMode; 3] =
-    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 
 #[test]
 fn rows_that_end_early_are_left_alone_and_keep_their_last_info() {

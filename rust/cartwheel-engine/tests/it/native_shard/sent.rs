@@ -11,13 +11,11 @@ use cartwheel_engine::pool::Received;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
-use super::{recipe, set_all, value};
+use super::{MODES, recipe, set_all, value};
 use crate::support::{Envs, bytes_of, limited};
 
 const ROWS: usize = 13;
 const STEPS: usize = 40;
-const MODES: [AutoresetMode; 3] =
-    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 
 /// Observation, reward and flags of one row.
 pub(super) type RowStep = (i64, u64, bool, bool);
@@ -80,15 +78,22 @@ pub(super) fn send_resets(envs: &mut Envs, rows: &[usize]) {
     envs.pool.sending(Call::Reset, Some(rows)).unwrap().send(0).unwrap();
 }
 
-/// Steps every row `STEPS` times; sends received rows again, some at once and some later.
-fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<RowStep>> {
-    let mut envs = Envs::with_batches(&recipe(), ROWS, workers, limited(mode, 5), batch_size);
+/// Gives each row a seed and sends all rows for a reset.
+pub(super) fn begin(envs: &mut Envs) {
+    let mut rows = Vec::new();
     for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
         for row in shard.clone() {
             mailbox.post_row_reset(row, RowReset::Seed(7 + row as u128), None);
+            rows.push(row);
         }
     }
-    send_resets(&mut envs, &(0..ROWS).collect::<Vec<_>>());
+    send_resets(envs, &rows);
+}
+
+/// Steps every row `STEPS` times; sends received rows again, some at once and some later.
+fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<RowStep>> {
+    let mut envs = Envs::with_batches(&recipe(), ROWS, workers, limited(mode, 5), batch_size);
+    begin(&mut envs);
     let (mut seen, mut held) = (vec![Vec::new(); ROWS], Vec::new());
     let mut rng = Rng::from_seed(workers as u64);
     while envs.pool.in_flight().len() + held.len() > 0 {
