@@ -59,6 +59,7 @@ def test_rows_are_those_of_as_rows(ours, executor, absent):
                 if done[row]:
                     last = wanted_infos["final_obs"][row] if terminated[row] else [absent] * 3
                     np.testing.assert_array_equal(info["terminal_observation"], last)
+                    info["terminal_observation"][...] = 7  # it is the caller's
                 assert ("t" in info) == info["acted"]
             ended += terminated.sum()
         assert ended > 6
@@ -152,6 +153,7 @@ def test_agents_of_a_row_that_was_lost_with_its_worker_tell_so_in_the_step(ours)
         _, _, done, infos = envs.step(np.ones((6, 1), np.float32))
         assert done.tolist() == [False] * 3 + [True] * 3
         assert [info.get("worker_restarted", False) for info in infos] == done.tolist()
+        assert ["terminal_observation" in info for info in infos] == done.tolist()
         assert envs.reset_infos == [{"begun": True}] * 6
 
 
@@ -270,6 +272,7 @@ def test_maskable_ppo_takes_allowed_actions_only(ours):
         actions = buffer.actions.reshape(-1).astype(int)
         assert masks[np.arange(len(actions)), actions].all()
         assert not masks.all()
+        assert envs.env_method("action_masks", indices=[]) == []
         masks = envs.env_method("action_masks")
         for mask, of_row in zip(masks, envs.get_attr("action_masks"), strict=True):
             np.testing.assert_array_equal(mask, of_row())
@@ -281,7 +284,12 @@ def test_attributes_are_those_of_the_environment_of_a_row(ours):
         assert envs.get_attr("fails_at", [0, 5]) == [90, 90]
         envs.set_attr("fails_at", 80, indices=[4])
         assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
-        assert envs.env_method("number", "walker_2", indices=3) == [2]
+        assert envs.env_method("number", agent="walker_2", indices=3) == [2]
+        envs.set_attr("fails_at", 0, indices=[])
+        assert envs.get_attr("fails_at", []) == envs.env_method("number", indices=[]) == []
+        assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
+        envs.set_attr("mark", 1, indices=[0])
+        assert not envs.has_attr("mark")  # of one environment
         assert [number("walker_1") for number in envs.get_attr("number", [0, 5])] == [1, 1]
         assert all(envs.has_attr(name) for name in ("number", "fails_at"))
         assert not envs.has_attr("seen_by_none")
