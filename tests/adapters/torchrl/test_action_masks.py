@@ -16,8 +16,10 @@ pytestmark = pytest.mark.torch
 def test_masks_are_those_of_the_observations(runs, shows):
     envs = [partial(MaskedEnv, shows=shows)] * 3
     keywords = {"with_action_masks": True, "categorical_action_encoding": True}
-    env = runs.CartwheelEnv(envs, executor="inline", **keywords)
+    # The CPU with a number is another device than the one without, which is the default.
+    env = runs.CartwheelEnv(envs, executor="inline", device="cpu:0", **keywords)
     importlib.import_module("torchrl.envs.utils").check_env_specs(env)
+    assert {str(env.specs[leaf].device) for leaf in env.specs.keys(True, True)} == {"cpu:0"}
     env.set_seed(1)
     rollout = env.rollout(20, break_when_any_done=False)
     name = "count" if shows else "observation"

@@ -11,7 +11,7 @@ import pytest
 
 import cartwheel
 from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset
-from tests.multiagent.environments import Walkers
+from tests.multiagent.environments import Stated, Walkers
 from tests.multiagent.test_action_masks import Masked
 
 pytestmark = [
@@ -266,4 +266,32 @@ def test_parts_of_tuples_are_stacked_behind_the_agents():
     assert (parts[..., 0, :] == -parts[..., 1, :]).all()
     assert parts[:, 1, :, 0, 1].tolist() == [[2, 2, 2]] * ROWS
     assert rollout["next", "state"].shape == (ROWS, 2, 2, 1)
+    env.close()
+
+
+@pytest.mark.parametrize("make", [Walkers, Stated, Masked])
+def test_a_device_is_that_of_every_tensordict_and_spec(make):
+    # The CPU with a number is another device than the one without, which is the default.
+    env = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv(
+        [make] * 2, executor="inline", device="cpu:0", use_mask=True, state=make is Stated
+    )
+    assert {env.specs[leaf].device for leaf in env.specs.keys(True, True)} == {env.device}
+    assert str(env.device) == str(env.reset().device) == str(env.rollout(2).device) == "cpu:0"
+    env.close()
+
+
+def test_agents_are_truncated_from_the_step_after_the_one_in_which_they_terminated():
+    # As PettingZooWrapper has agents that are gone.
+    env = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv(
+        [Walkers], executor="inline", use_mask=True, done_on_any=False
+    )
+    root, flags = env.reset(seed=0), []
+    while not root["done"].any():
+        stepped = env.rand_step(root)
+        walkers = stepped["next", "walker"]
+        flags.append((walkers["terminated"].flatten(), walkers["truncated"].flatten()))
+        root = env.step_mdp(stepped)
+    terminated, truncated = ([step[which].tolist() for step in flags] for which in (0, 1))
+    assert truncated == [[False] * 3, *terminated[:-1]]
+    assert [sum(step) for step in terminated][-3:] == [1, 2, 3]
     env.close()
