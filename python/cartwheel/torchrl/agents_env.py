@@ -304,8 +304,7 @@ class CartwheelAgentsEnv(EnvBase):
             return kept(self, tensordict)
         observations, infos = self._groups.reset(**keywords)
         if self._turns is not None:  # the infos of a reset do not tell
-            rows = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
-            self._turns[rows] = self._envs.get_attr("agent_selection", env_index=rows)
+            self._turns[:] = self._envs.get_attr("agent_selection")
         found = self._read(observations, infos)
         for name, agents in self.group_map.items():
             none = torch.zeros((self.num_envs, len(agents), 1), dtype=torch.bool)

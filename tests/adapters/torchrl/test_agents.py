@@ -286,6 +286,8 @@ def test_agents_are_truncated_from_the_step_after_the_one_in_which_they_terminat
         [Walkers], executor="inline", use_mask=True, done_on_any=False
     )
     root, flags = env.reset(seed=0), []
+    root["walker", "done"][...] = True  # the caller's own
+    assert not root["walker", "terminated"].any()
     while not root["done"].any():
         stepped = env.rand_step(root)
         walkers = stepped["next", "walker"]
