@@ -105,6 +105,15 @@ def test_wrong_rows_and_copies_are_refused():
                 await envs.step(0, 0)
             with pytest.raises(ValueError, match="made wrong"):
                 await envs.reset(0, options={"do": "raise made wrong"})
+            with pytest.raises(TypeError, match="`options` must be a dictionary"):
+                await envs.reset(0, options=[("do", 1)])
+            lending = envs.acquire()
+            for _ in range(2):  # one after the other
+                async with lending as row:
+                    with pytest.raises(RuntimeError, match="this lease is in use"):
+                        await lending.__aenter__()
+                    with pytest.raises(ValueError, match="made wrong"):
+                        await row.reset(options={"do": "raise made wrong"})
             await envs.reset(np.int64(0))
             assert (await envs.reset(0, seed=np.int64(3)))[1]["seed"] == 3
             for seed in (-1, "7", 1.5):

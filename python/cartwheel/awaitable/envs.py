@@ -264,8 +264,7 @@ class AwaitableEnvs:
             Exception: The environment or its function raised it.
         """
         index = self._row(env_index)
-        if options is not None:
-            check_dictionary("options", options)
+        check_dictionary("options", options)
         result: tuple[Any, dict[str, Any]]
         result = await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
         return result
