@@ -252,6 +252,9 @@ def test_an_observation_is_never_truncated_silently(build):
         (np.array(2.5), 2.5),
         (np.array([2.5]), 2.5),
         (np.array([[3]]), 3.0),
+        (np.ma.masked, math.nan),
+        (np.ma.array(2.5, mask=True), math.nan),
+        (np.ma.array(2.5), 2.5),
     ],
     ids=repr,
 )

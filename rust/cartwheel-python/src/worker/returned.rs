@@ -44,7 +44,7 @@ fn wrong(method: &str, names: &[&str], got: &dyn std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
 }
 
-/// A reward: a number, `None` (NaN, as in NumPy) or an array of one element.
+/// A reward: a number, `None` or a masked number (NaN, as in NumPy), or an array of one element.
 pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
     if let Ok(float) = reward.cast_exact::<PyFloat>() {
         return Ok(float.value());
@@ -59,7 +59,13 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
                 "a reward must be a number, got an array of shape {shape:?}"
             )));
         }
-        return number(&array.call_method0(intern!(reward.py(), "item"))?);
+        // `item` of a masked array ignores the mask; its `tolist` makes `None` of what is masked.
+        let read = if array.ndim() == 0 {
+            intern!(reward.py(), "tolist")
+        } else {
+            intern!(reward.py(), "item")
+        };
+        return number(&array.call_method0(read)?);
     }
     reward.extract().map_err(|error| no_number(reward, error))
 }
