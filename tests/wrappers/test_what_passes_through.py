@@ -1,5 +1,8 @@
 """Attributes, overridden methods and random numbers of spaces, through wrappers around them."""
 
+import gc
+import weakref
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -49,6 +52,27 @@ def test_an_attribute_is_set_where_it_is_read(between):
     around.note = 1  # nothing inside has it
     assert "note" in vars(around)
     around.close()
+
+
+def test_a_function_that_is_given_a_wrapper_sets_attributes_as_its_caller_would():
+    def freeze(envs):
+        envs.update_running_mean = False
+
+    normalizer = NormalizeObservation(poles())
+    around = ClipReward(normalizer, 0, 1)
+    freeze(around)
+    assert normalizer.update_running_mean is False
+    around.close()
+
+
+def test_to_set_an_attribute_keeps_no_local_of_the_caller():
+    envs = ClipReward(poles(), 0, 1)
+    batch = envs.reset(seed=1)[0]
+    alive = weakref.ref(envs), weakref.ref(batch)
+    envs.note = 1
+    del envs, batch
+    gc.collect()
+    assert [of() for of in alive] == [None, None]
 
 
 def test_attributes_that_a_subclass_adds_are_its_own():

@@ -438,7 +438,10 @@ class VectorWrapper(SavedWrapper, RecordsRollouts, Freezes, ClosesAfterWith, Any
         # Without `__dict__`: an object that was asked for it once is slower from then on.
         if not (name[:1] == "_" or hasattr(type(self), name) or _has(self, name)):
             caller = sys._getframe(1)  # an attribute that a subclass adds is its own
-            first = caller.f_code.co_varnames[:1]
+            code = caller.f_code
+            # Of methods alone: before Python 3.13, `f_locals` keeps every local of a function, as
+            # they are now, until it returns, even those that it deletes.
+            first = code.co_varnames[:1] if hasattr(type(self), code.co_name) else ()
             envs: Any = None if first and caller.f_locals.get(first[0]) is self else self
             while envs is not None and _has(envs, "env"):
                 envs = object.__getattribute__(envs, "env")
