@@ -225,6 +225,11 @@ def test_seeds_may_be_traced(make):
     for seed in (7, [5, 9, 11], 2**31 - 2):
         observations, _ = outside.reset(seed=seed)
         assert_equal(traced(jax.numpy.array(seed)), observations, f"the seed {seed}")
+    if jax.config.jax_enable_x64:  # otherwise there are no such numbers
+        observations, _ = outside.reset(seed=2**40 + 3)
+        assert_equal(traced(jax.numpy.array(2**40 + 3)), observations, "a seed of two words")
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match=r"[Ss]eed"):
+        jax.block_until_ready(traced(jax.numpy.array(-1)))
 
 
 def test_rows_continue_their_random_numbers_without_a_seed(make):
