@@ -21,12 +21,15 @@ cartwheel::options! {
     }
 }
 
-cartwheel::options! {
-    pub(crate) struct ResetOptions {
-        /// Where the walker begins; without it, at a random place of the first three.
-        position: Option<i64>,
-    }
+/// Not described, as a plugin may leave them.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ResetOptions {
+    /// Where the walker begins; without it, at a random place of the first three.
+    position: Option<i64>,
 }
+
+impl cartwheel::EnvOptions for ResetOptions {}
 
 cartwheel::info! {
     pub(crate) struct Steps {
