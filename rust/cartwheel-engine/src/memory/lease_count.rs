@@ -1,8 +1,8 @@
-//! The number of leases on a slab, whose last drop frees the slab.
+//! The number of leases on a slab, whose last drop frees the slab, or on the first batch of a rollout.
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// Number of leases on one slab.
+/// Number of leases on one slab or batch.
 #[derive(Debug)]
 pub(crate) struct Leases(AtomicU32);
 
@@ -22,9 +22,9 @@ impl Leases {
         self.0.store(0, Ordering::Relaxed); // no other thread has a lease, nor takes one
     }
 
-    /// Whether there is a lease.
+    /// Whether there is a lease. If not, all that had one have finished reading.
     pub(crate) fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0 // a statistic
+        self.0.load(Ordering::Acquire) > 0 // pairs with `end`
     }
 
     /// A further lease. The caller has one, which keeps the slab meanwhile.
@@ -34,8 +34,8 @@ impl Leases {
 
     /// Ends a lease; returns whether it was the last one.
     pub(crate) fn end(&self) -> bool {
-        // `Release`: this lease has finished reading. `Acquire` pairs with the `Release` of the other
-        // leases' ends: so have they, before the last one frees the slab.
+        // `Release`: this lease has finished reading, which `any` acquires. `Acquire` pairs with the
+        // `Release` of the other leases' ends: so have they, before the last one frees the slab.
         self.0.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

@@ -20,10 +20,11 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::forks::Moment;
+use super::lease_count::Leases;
 use super::mapping::{Backing, Mapping};
 use crate::error::Error;
 use crate::platform::process_id;
@@ -124,8 +125,7 @@ pub(super) struct FreeRollouts {
 impl FreeRollouts {
     /// From now on keeps no more of them.
     pub(super) fn close(&self) {
-        // `Release` pairs with the `Acquire` in `RolloutLease::drop`.
-        self.closed.store(true, Ordering::Release);
+        self.closed.store(true, Ordering::Relaxed); // what finds it set reads nothing that was written before
     }
 
     /// Takes a rollout with room for exactly this many steps.
@@ -183,8 +183,8 @@ pub struct RolloutLease {
     /// Whether batches were, or may have been, handed out: then no batch is filled for another
     /// recording.
     recorded: AtomicBool,
-    /// Number of leases on the first batch through which safe code may read it.
-    reading_first: AtomicUsize,
+    /// The leases on the first batch through which safe code may read it.
+    reading_first: Leases,
     /// The batch that is filled, or was filled last: what all batches share is its.
     last_filled: RwLock<usize>,
 }
@@ -198,7 +198,7 @@ impl RolloutLease {
         free: Arc<FreeRollouts>,
     ) -> Self {
         let (taken, owner) = (Moment::now(), process_id());
-        let (recorded, reading_first) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (recorded, reading_first) = (AtomicBool::new(false), Leases::none());
         let last_filled = RwLock::new(0);
         Self { index, memory, free, taken, owner, recorded, reading_first, last_filled }
     }
@@ -239,22 +239,20 @@ impl RolloutLease {
     /// A lease on a batch begins.
     pub(super) fn begin_reading(&self, batch: usize) {
         if batch == 0 {
-            self.reading_first.fetch_add(1, Ordering::Relaxed); // by a thread that has a lease
+            self.reading_first.add();
         }
     }
 
     /// A lease on a batch ends, or no longer allows reading.
     pub(super) fn end_reading(&self, batch: usize) {
         if batch == 0 {
-            // Pairs with the `Acquire` in `is_first_read`: all reads come before the count reaches
-            // zero.
-            self.reading_first.fetch_sub(1, Ordering::Release);
+            self.reading_first.end();
         }
     }
 
     /// Whether safe code may be reading the first batch, which a reset is about to replace.
     pub(crate) fn is_first_read(&self) -> bool {
-        self.reading_first.load(Ordering::Acquire) > 0 // pairs with `end_reading`
+        self.reading_first.any()
     }
 
     /// The rollout's number, by which workers know it.
@@ -311,8 +309,7 @@ impl Drop for RolloutLease {
         // If an interrupt came before the recording began, some workers may not know the rollout.
         // `Relaxed`: the last drop of the `Arc` acquires what was done with every other one.
         let is_known = self.recorded.load(Ordering::Relaxed);
-        // Pairs with the `Release` in `FreeRollouts::close`.
-        if self.free.closed.load(Ordering::Acquire) {
+        if self.free.closed.load(Ordering::Relaxed) {
             if !shared {
                 let all = 0..self.memory.mapping.len();
                 // SAFETY: this was the last lease, and nothing is filled any more but by threads that are
@@ -327,7 +324,7 @@ impl Drop for RolloutLease {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;

@@ -43,8 +43,8 @@ pub struct SlabPool {
     reserved: AtomicU32,
     /// The leases on each slab.
     leases: Box<[Leases]>,
-    /// Whether each scratch slab is being filled or copied.
-    scratch_busy: Box<[AtomicBool]>,
+    /// Number of scratch slabs.
+    scratch: u32,
     free_rollouts: Arc<FreeRollouts>,
     /// Whether no slab is filled any more.
     closed: AtomicBool,
@@ -58,14 +58,13 @@ impl SlabPool {
     ///
     /// When there are 2^32 slabs; no plan allows that.
     pub(crate) fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
-        let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
-        let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
+        let scratch = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
         let free = FreeList::new(memory.limit);
-        free.push(first);
-        let reserved = AtomicU32::new(first + 1);
+        free.push(scratch);
+        let reserved = AtomicU32::new(scratch + 1);
         let leases = (0..memory.limit).map(|_| Leases::none()).collect();
         let (free_rollouts, closed) = (Arc::default(), AtomicBool::new(false));
-        Self { memory, free, reserved, leases, scratch_busy, free_rollouts, closed }
+        Self { memory, free, reserved, leases, scratch, free_rollouts, closed }
     }
 
     /// Gives the memory of everything that is free back to the system, although leases on other slabs
@@ -73,12 +72,11 @@ impl SlabPool {
     ///
     /// Nothing is acquired after this.
     pub(crate) fn close(&self) {
-        // `Release` pairs with the `Acquire` in `end_lease`. A slab whose lease ends at the same moment may
-        // be missed: it goes with the mapping.
-        self.closed.store(true, Ordering::Release);
-        while let Some(slab) = self.free.pop().or_else(|| self.take_scratch()) {
-            self.give_back(slab);
-        }
+        // `Relaxed`: what finds it set reads nothing that was written before. A slab whose lease ends at the
+        // same moment may be missed: it goes with the mapping.
+        self.closed.store(true, Ordering::Relaxed);
+        let free = std::iter::from_fn(|| self.free.pop());
+        free.chain(self.idle_scratch()).for_each(|slab| self.give_back(slab));
         self.free_rollouts.close();
         while self.discard_rollout() {}
     }
@@ -115,19 +113,17 @@ impl SlabPool {
     /// [`Error::SlabsHeld`] when every scratch slab is in use. There is one for each batch that can be
     /// filled at once, so the caller holds a batch that it had to copy.
     pub(super) fn begin_lease(&self, backing: &Backing) -> Result<(u32, Option<Moment>), Error> {
-        let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
+        let slab =
+            self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.idle_scratch().next());
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leases(slab).begin();
         Ok((slab, taken))
     }
 
-    fn take_scratch(&self) -> Option<u32> {
-        // `Acquire` pairs with the `Release` in `end_lease`: the copy out of the scratch slab is finished
-        // before it is filled again.
-        let mut scratch = self.scratch_busy.iter();
-        let idle = scratch.position(|busy| !busy.swap(true, Ordering::Acquire))?;
-        Some(u32::try_from(idle).expect("counted in `new`"))
+    /// The scratch slabs that are not being filled or copied.
+    fn idle_scratch(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.scratch).filter(|&slab| !self.leases(slab).any())
     }
 
     /// A rollout of `steps` steps that is not leased, if there is one.
@@ -193,14 +189,12 @@ impl SlabPool {
         if !self.leases(slab).end() {
             return;
         }
-        match self.scratch_busy.get(slab as usize) {
-            // `Release` pairs with the `Acquire` in `take_scratch`: the copy was read.
-            Some(busy) => busy.store(false, Ordering::Release),
-            None if taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
-            // Shared memory is private by now, which gives nothing back. `Acquire` pairs with the
-            // `Release` in `close`.
-            None if taken.is_none() && self.closed.load(Ordering::Acquire) => self.give_back(slab),
-            None => self.free.push(slab),
+        match taken {
+            _ if self.is_scratch(slab) => {}
+            Some(taken) if taken.forked_since() => {} // a forked child may read it
+            // Shared memory is private by now, which gives nothing back. `Relaxed`: see `close`.
+            None if self.closed.load(Ordering::Relaxed) => self.give_back(slab),
+            _ => self.free.push(slab),
         }
     }
 
@@ -221,7 +215,7 @@ impl SlabPool {
 
     /// Whether this is a scratch slab.
     pub(super) fn is_scratch(&self, slab: u32) -> bool {
-        (slab as usize) < self.scratch_busy.len()
+        slab < self.scratch
     }
 
     /// Whether there are as many slabs as there may be.

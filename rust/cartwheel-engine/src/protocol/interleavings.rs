@@ -377,6 +377,25 @@ fn the_last_of_two_leases_ends_after_all_reads() {
 }
 
 #[test]
+fn memory_without_leases_was_read_before() {
+    every_interleaving(|| {
+        let slab = Arc::new((Leases::none(), cells(1)));
+        slab.0.begin();
+        let reader = thread::spawn({
+            let slab = Arc::clone(&slab);
+            move || {
+                slab.1[0].store(1, Ordering::Relaxed);
+                slab.0.end();
+            }
+        });
+        if !slab.0.any() {
+            assert_eq!(slab.1[0].load(Ordering::Relaxed), 1, "the read comes before");
+        }
+        reader.join().expect("the reader");
+    });
+}
+
+#[test]
 fn a_head_that_was_popped_and_pushed_again_differs() {
     every_interleaving(|| {
         let free = Arc::new(FreeList::new(3));
