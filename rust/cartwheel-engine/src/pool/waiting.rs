@@ -11,7 +11,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{OnDeath, Pool, Workers};
@@ -19,7 +18,7 @@ use crate::error::Error;
 use crate::memory::Lease;
 use crate::platform::process_id;
 use crate::protocol::Control;
-use crate::wake::{Op, Parked, TaskWord, doorbell_disarm, park};
+use crate::wake::{Op, Parked, TaskWord, doorbell_disarm, has_acknowledged, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -110,10 +109,8 @@ impl Slice {
 
 /// Workers that have not acknowledged `task`.
 fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
-    // `Acquire` pairs with the `Release` in `wake::acknowledge_uncounted`, and in `worker::serve` at the end:
-    // the worker's rows are visible, or its shard is closed.
     (0..control.workers())
-        .filter(move |&worker| control.slot(worker).done.load(Ordering::Acquire) != task)
+        .filter(move |&worker| !has_acknowledged(&control.slot(worker).done, task))
 }
 
 impl Pool {

@@ -72,9 +72,8 @@ pub(crate) struct Slot {
 impl Slot {
     /// Clears what a dead worker left: its task word and its queue.
     pub(crate) fn forget(&self) {
-        // `Release`: with the word, the next server of the slot finds it as the pool left it; starting
-        // its process or taking its next task word acquires that.
-        self.word.store(IDLE, Ordering::Release);
+        // `Relaxed`: nobody acts on a word that is idle, and the next task word publishes what comes before it.
+        self.word.store(IDLE, Ordering::Relaxed);
         self.queue.clear();
     }
 }

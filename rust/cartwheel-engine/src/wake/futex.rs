@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::word::{EventCount, Word};
+use super::word::{EventCount, OWN, SWAP, Word};
 use crate::failpoint::Failpoint;
 use crate::platform::{self, Scope};
 
@@ -23,18 +23,15 @@ impl<'a> Futex<'a> {
 
 impl Word for Futex<'_> {
     fn load(&self) -> u32 {
-        self.word.load(Ordering::Acquire) // pairs with the exchange that set the word
+        self.word.load(Ordering::Relaxed)
     }
 
     fn swap(&self, value: u32) -> u32 {
-        // `Release`: what the task needs, or its results. `Acquire`: what the exchange that is replaced
-        // released.
-        self.word.swap(value, Ordering::AcqRel)
+        self.word.swap(value, SWAP)
     }
 
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
-        // As in `swap`; a word that was found instead is acted upon, so it is acquired too.
-        self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        self.word.compare_exchange(current, new, OWN, Ordering::Relaxed)
     }
 
     fn wait(&self, expected: u32, slice: Duration) {

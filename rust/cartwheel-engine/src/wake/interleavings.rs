@@ -8,7 +8,7 @@ use loom::thread;
 use super::model::{ModelEventCount, ModelWord, every_death, every_interleaving};
 use super::{
     Latch, Op, Parked, Sleeper, TaskWord, WakeRequest, Word, acknowledge, acknowledge_uncounted,
-    count, doorbell_disarm, park, publish, publish_all, take,
+    count, doorbell_disarm, has_acknowledged, park, publish, publish_all, take,
 };
 use crate::failpoint::dies_after;
 use crate::sync::{AtomicU32, Ordering};
@@ -18,6 +18,8 @@ use crate::sync::{AtomicU32, Ordering};
 struct Pair {
     words: [ModelWord; 2],
     event_count: ModelEventCount,
+    /// Written before a task is published, as the words of a slot are.
+    slab: AtomicU32,
 }
 
 impl Pair {
@@ -26,6 +28,7 @@ impl Pair {
     }
 
     fn publish_all(&self, task_word: TaskWord) {
+        self.slab.store(task_word.task, Ordering::Relaxed);
         publish_all([0, 1].map(|worker| self.sleeper(worker)), task_word);
     }
 
@@ -80,12 +83,16 @@ fn a_command_reaches_every_worker_that_shares_an_event_count() {
         let pair = Arc::new(Pair::default());
         let workers = [0, 1].map(|worker| {
             let pair = Arc::clone(&pair);
-            thread::spawn(move || pair.next_task(worker))
+            thread::spawn(move || (pair.next_task(worker), pair.slab.load(Ordering::Relaxed)))
         });
         let task_word = TaskWord { op: Op::Step, task: 1 };
         pair.publish_all(task_word);
         for worker in workers {
-            assert_eq!(worker.join().unwrap(), task_word);
+            assert_eq!(
+                worker.join().unwrap(),
+                (task_word, 1),
+                "the task and what was written for it"
+            );
         }
     });
 }
@@ -145,7 +152,7 @@ impl Tasks {
     }
 
     fn is_pending(&self, task: u32) -> bool {
-        self.done.iter().any(|done| done.load(Ordering::Acquire) != task)
+        self.done.iter().any(|done| !has_acknowledged(done, task))
     }
 
     /// Waits as `Pool::finish` does, and checks the rows.
@@ -227,7 +234,7 @@ fn a_task_ends_wherever_a_worker_dies_and_the_next_one_wakes_the_pool() {
         });
         let other = performing(&tasks, 1, 1);
         let died = mortal.join().unwrap();
-        if tasks.done[0].load(Ordering::Acquire) != 1 {
+        if !has_acknowledged(&tasks.done[0], 1) {
             tasks.perform(0, 1); // as the replacement of the dead worker does
         }
         other.join().unwrap();

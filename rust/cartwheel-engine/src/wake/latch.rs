@@ -60,9 +60,14 @@ pub(crate) fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl W
 /// `done` is that worker's word. The worker must have written its results before the call, and must
 /// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
 pub(crate) fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
-    // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
-    // `done` in `waiting` of `pool/waiting.rs`.
+    // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` in
+    // `has_acknowledged`.
     done.store(task, Ordering::Release);
+}
+
+/// Whether the worker of `done` has carried out `task`. Then what it wrote is visible.
+pub(crate) fn has_acknowledged(done: &AtomicU32, task: u32) -> bool {
+    done.load(Ordering::Acquire) == task // pairs with the `Release` in `acknowledge_uncounted`
 }
 
 /// Counts so many workers that have acknowledged `task` since the calling thread counted last, and wakes

@@ -18,7 +18,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use caller::Caller;
 pub(crate) use event_count::{SLEEPERS, Sleeper, publish_all};
 pub(crate) use futex::Futex;
-pub(crate) use latch::{Latch, acknowledge, acknowledge_uncounted, count};
+pub(crate) use latch::{Latch, acknowledge, acknowledge_uncounted, count, has_acknowledged};
 #[cfg(all(loom, test))]
 pub(crate) use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loom::sync::{Condvar, Mutex, atomic};
 
-use super::word::{EventCount, Word};
+use super::word::{EventCount, OWN, SWAP, Word};
 use crate::failpoint::before_access;
 use crate::sync::{AtomicU32, Ordering};
 
@@ -28,15 +28,15 @@ impl Default for ModelWord {
 
 impl Word for ModelWord {
     fn load(&self) -> u32 {
-        self.word.load(Ordering::Acquire)
+        self.word.load(Ordering::Relaxed)
     }
 
     fn swap(&self, value: u32) -> u32 {
-        self.word.swap(value, Ordering::AcqRel)
+        self.word.swap(value, SWAP)
     }
 
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
-        self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        self.word.compare_exchange(current, new, OWN, Ordering::Relaxed)
     }
 
     fn wait(&self, expected: u32, _slice: Duration) {

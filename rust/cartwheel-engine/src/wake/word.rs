@@ -4,19 +4,27 @@ use std::time::Duration;
 
 use crate::sync::Ordering;
 
+/// The orders of [`Word::swap`] and of a successful [`Word::compare_exchange`], here for the words in mapped
+/// memory too, which loom cannot reach: it shows on its model that these orders are needed.
+///
+/// `Release`: what the task needs, or its results. `Acquire`: what the replaced exchange released. An
+/// exchange of the owner, to sleep or to take what is there, releases nothing.
+pub(super) const SWAP: Ordering = Ordering::AcqRel;
+pub(super) const OWN: Ordering = Ordering::Acquire;
+
 /// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`](super::Futex), and by a
 /// model in the loom tests.
 ///
 /// Every operation is on a single location, so orders weaker than sequential consistency are
-/// enough: loads acquire, exchanges acquire and release.
+/// enough. What a load or a failed exchange finds is taken by an exchange, before it is acted upon.
 pub(crate) trait Word {
-    /// Loads with `Acquire`.
+    /// Loads with `Relaxed`.
     fn load(&self) -> u32;
 
-    /// Swaps with `AcqRel`.
+    /// Swaps with [`SWAP`].
     fn swap(&self, value: u32) -> u32;
 
-    /// Compares and exchanges with `AcqRel`, and `Acquire` on failure.
+    /// Compares and exchanges with [`OWN`], and `Relaxed` on failure; the owner of the word does.
     ///
     /// # Errors
     ///

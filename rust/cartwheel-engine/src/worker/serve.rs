@@ -1,7 +1,6 @@
 //! The loop of a worker thread or process.
 #![expect(unsafe_code, reason = "steps rows in mapped memory, see the invariants of the module")]
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cartwheel_core::schedule::usable_cpus;
@@ -10,7 +9,8 @@ use super::{Shard, guard, perform, perform_sent};
 use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
 use crate::wake::{
-    Caller, Op, Parked, SpinPolicy, TaskWord, Word, acknowledge, is_closing, park, ring, take,
+    Caller, Op, Parked, SpinPolicy, TaskWord, Word, acknowledge, acknowledge_uncounted, is_closing,
+    park, ring, take,
 };
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
@@ -73,8 +73,7 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
         }
         if task_word.op == Op::Close {
             guard::close(shard);
-            // `Release` pairs with the `Acquire` in `waiting` of `pool/waiting.rs`: the shard is closed.
-            slot.done.store(task_word.task, Ordering::Release);
+            acknowledge_uncounted(&slot.done, task_word.task); // the shard is closed
             ring(&doorbell);
             return;
         }

@@ -171,8 +171,7 @@ impl ThreadPool {
             task += 1;
             let start = Instant::now();
             publish(&self.shared.sleeper(0), TaskWord { op: Op::Call, task });
-            // Pairs with the `Release` in `Shared::serve`.
-            while self.shared.served[0].0.load(Ordering::Acquire) != task {
+            while self.shared.served[0].0.load(Ordering::Relaxed) != task {
                 if start.elapsed() < LONGEST_POLL {
                     std::hint::spin_loop();
                 } else {

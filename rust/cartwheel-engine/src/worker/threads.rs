@@ -149,8 +149,8 @@ impl Shared {
             } else {
                 self.work(thread, task_word, None);
             }
-            // Pairs with the `Acquire` in `ThreadPool::measure`.
-            self.served[thread - 1].0.store(task_word.task, Ordering::Release);
+            // `Relaxed`: only the time at which it is seen matters.
+            self.served[thread - 1].0.store(task_word.task, Ordering::Relaxed);
         }
     }
 }
