@@ -22,7 +22,7 @@ pub struct Episodes {
     /// Rows without an episode: never reset, or their last result was lost.
     fresh: Vec<bool>,
     any_fresh: bool,
-    /// Rows that were sent for a reset and not received.
+    /// Rows that were sent for a reset and not received: none while no row is in flight.
     resetting: Vec<bool>,
     /// For each place of the batch that is being received, whether its row is over; kept to reuse
     /// the memory.
@@ -88,7 +88,6 @@ impl Episodes {
             self.ended = ended.iter().map(|&ended| u8::from(ended)).collect();
             self.fresh.copy_from_slice(fresh);
             self.any_fresh = fresh.contains(&true);
-            self.resetting.fill(false);
         }
         fits
     }

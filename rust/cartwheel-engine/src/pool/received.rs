@@ -112,3 +112,23 @@ impl Received {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_place_and_a_failure_before_the_infos_of_its_place() {
+        let infos = |place| (place, InfosAt::Memory(8));
+        let rows = ReceivedRows::Sent(vec![7, 3, 5, 4]);
+        let received = Received {
+            rows,
+            infos: vec![infos(0), infos(1), infos(3)],
+            failed: vec![1, 2],
+            ..Received::default()
+        };
+        let infos = |row| Event::Infos(row, InfosAt::Memory(8));
+        let events: Vec<_> = received.events().collect();
+        assert_eq!(events, [infos(7), Event::Failed(3), infos(3), Event::Failed(5), infos(4)]);
+    }
+}

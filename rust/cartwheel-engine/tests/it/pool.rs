@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::{fine_shards, shards};
 use cartwheel_engine::memory::{InfosAt, Plan};
-use cartwheel_engine::pool::{Policy, Pool, Received, Workers};
+use cartwheel_engine::pool::{DroppedRow, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::{Memory, WorkerToken};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
@@ -171,6 +171,20 @@ fn results_do_not_depend_on_the_number_of_workers() {
         assert_eq!(run(Fixture::new(5, workers, false, 4)), expected, "{workers} workers");
         assert_eq!(run(Fixture::thread_pool(5, workers)), expected, "a thread pool of {workers}");
     }
+}
+
+#[test]
+fn of_a_dropped_reset_only_rows_that_it_reset_are_noted() {
+    let mut fixture = Fixture::new(3, 0, false, 4);
+    let reset = fixture.reset();
+    fixture.pool.drop_results(&reset, Some(&|row| row == 1));
+    let row = |row, was_reset| DroppedRow { row, was_reset, over: false };
+    assert_eq!(fixture.pool.dropped_since(0, 1), (1, vec![row(1, true)]));
+    let step = fixture.step(&[0; 3]);
+    fixture.pool.drop_results(&step, None);
+    let all = [0, 1, 2].map(|number| row(number, false)).to_vec();
+    assert_eq!(fixture.pool.dropped_since(1, 1), (2, all));
+    assert_eq!(fixture.pool.dropped_since(0, 0), (2, vec![]), "the pool itself");
 }
 
 #[test]

@@ -374,6 +374,38 @@ fn a_wake_up_from_another_thread_ends_a_wait_for_ready_rows() {
 }
 
 #[test]
+fn a_death_is_reported_after_the_batches_that_were_whole_when_it_was_noticed() {
+    let (memory, tokens) = Memory::new(plan(2, 1), Scope::Shared).unwrap();
+    let mut process = worker_process::worker("waits::a_worker", &memory, 0);
+    let mut other = process.env(BATCH_SIZE, "1").env(SHARDS, "2").spawn().unwrap();
+    let handles = vec![ProcessHandle::new(other.id()).unwrap(), ProcessHandle::absent()];
+    let mut pool = Pool::new(tokens.pool, Workers::Processes(handles), Policy::default()).unwrap();
+    let send = |pool: &mut Pool, rows: &[usize], steps: [u64; 3]| {
+        pool.sending(Call::Step, Some(rows)).unwrap().send(0).unwrap();
+        let arrived = |pool: &Pool| [0, 1, 2].map(|row| pool.meter().read().rows[row].steps);
+        let start = Instant::now();
+        while arrived(pool) != steps {
+            assert!(start.elapsed() < LIMIT, "{:?}", arrived(pool));
+            std::thread::yield_now();
+        }
+    };
+    send(&mut pool, &[0, 1, 2, 3], [1; 3]);
+    std::thread::sleep(Duration::from_millis(50)); // the time between two looks at the workers
+    let receive = |pool: &mut Pool| pool.receive(Some(LIMIT), &mut || false);
+    let first = receive(&mut pool).unwrap().rows.at(0); // now the death is noticed
+    let mut again = [1; 3];
+    again[first] = 2;
+    send(&mut pool, &[first], again);
+    for _ in 0..2 {
+        receive(&mut pool).unwrap();
+    }
+    let died = receive(&mut pool);
+    assert!(matches!(died, Err(Error::WorkerDied { worker: 1, .. })), "{died:?}");
+    pool.close(LIMIT);
+    other.wait().unwrap();
+}
+
+#[test]
 fn rows_of_other_workers_are_received_while_one_is_dead_or_not_started() {
     let (memory, tokens) = Memory::new(plan(2, ROWS), Scope::Shared).unwrap();
     let start = |worker: usize, dies: bool| {

@@ -181,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn episodes_that_do_not_fit_when_they_are_resumed_are_dropped_and_counted() {
+        let mut archive = Archive::new(1, 2);
+        archive.resume(vec![episode(5)], (1..6).map(episode).collect(), 6, 1);
+        assert!(archive.waiting().copied().eq([4, 5].map(episode)));
+        assert_eq!(archive.counts(), (6, 1 + 3));
+    }
+
+    #[test]
     fn the_window_is_the_same_whatever_was_taken_or_dropped_or_resumed() {
         for (window, max_waiting) in [(1, 1), (3, 5), (5, 3), (4, 4), (2, 100), (100, 2)] {
             let mut archive = Archive::new(window, max_waiting);

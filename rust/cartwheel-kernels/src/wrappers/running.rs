@@ -363,6 +363,18 @@ mod tests {
     }
 
     #[test]
+    fn the_step_after_a_failure_begins_an_episode_in_same_step_mode() {
+        let mut running = Running::new(2, true);
+        step(&mut running, None, &[TRANSITION; 2], &[0; 2]);
+        let ends = step(&mut running, None, &[FAILED, TRANSITION], &[1, 0]);
+        assert_eq!(ends, Ends { complete: 0, dropped: 1 });
+        assert_eq!((running.returns(), running.stale()), (&[1.0, 4.0][..], &[1, 0][..]));
+        step(&mut running, None, &[TRANSITION; 2], &[0; 2]);
+        assert_eq!(running.returns(), [1.0, 6.0]);
+        assert!(running.lengths().eq([1, 3]));
+    }
+
+    #[test]
     fn rewards_that_do_not_count_may_be_anything() {
         let mut running = Running::new(2, true);
         for kinds in [[TRANSITION; 2], [SHOWN, FAILED], [RESET; 2]] {
