@@ -362,6 +362,30 @@ def test_wrong_actions_are_refused_before_anything_is_stepped(build, space, batc
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array.resize((0, 2), refcheck=False),
+        lambda array: setattr(array, "shape", (2, 3)),
+        lambda array: setattr(array, "dtype", np.int32),
+    ],
+)
+def test_actions_that_another_part_changes_while_it_is_converted_are_refused(build, change):
+    class Changing:
+        def __array__(self, dtype=None, copy=None):
+            change(array)
+            return np.zeros(3, np.int64)
+
+    envs = build(recorders(Dict(a=BOX, b=Discrete(3))))
+    envs.reset()
+    array = np.zeros((3, 2), np.float32)
+    with pytest.raises(ValueError, match="changed while another part of the actions"):
+        envs.step({"a": array, "b": Changing()})
+    assert stepped(envs) == [0] * 3
+    envs.step(envs.action_space.sample())
+    assert stepped(envs) == [1] * 3
+
+
+@pytest.mark.parametrize(
     ("batch", "part"),
     [
         ({"a": np.zeros(3, int)}, "['b']"),

@@ -11,7 +11,7 @@ use pyo3::types::{
 };
 
 use crate::array::dtype::{self, descr};
-use crate::array::{as_array, as_flags, copy_bytes, filled, from_numbers};
+use crate::array::{as_array, as_flags, copy_bytes, filled, from_numbers, is_like};
 use crate::error::noted;
 use crate::space::{End, Misfit, Tree};
 
@@ -188,12 +188,30 @@ impl<'py> Checked<'py> {
         tree.root
             .take_apart(actions, &mut { add })
             .map_err(|misfit| misplaced(actions.py(), *misfit))?;
+        if !self.rest.is_empty() {
+            self.check_again(tree, rows)?;
+        }
         if let Cast::Except(floats) = cast {
             let parts = self.first.iter_mut().chain(&mut self.rest);
             for (at, (part, leaf)) in parts.zip(&tree.leaves).enumerate() {
                 if !(floats.get(at) == Some(&true) && part.is_float()) {
                     part.cast(leaf.dtype, actions.py())?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks arrays once more: `__array__` of another part may have changed them since.
+    fn check_again(&self, tree: &Tree, rows: ExpectedRows) -> PyResult<()> {
+        for (at, part) in self.parts() {
+            let Part::Array(dtype, array) = part else { continue };
+            let shape = [&[rows.number()], &*tree.leaves[at].shape].concat();
+            if !is_like(array, &shape, *dtype) {
+                return Err(PyValueError::new_err(
+                    "an array of actions changed while another part of the actions was converted: \
+                     `__array__` must not change them",
+                ));
             }
         }
         Ok(())
