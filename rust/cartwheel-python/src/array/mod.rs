@@ -8,10 +8,10 @@
 //!    copy within its bounds during which this module runs no Python code. Other threads may write
 //!    the array in the meantime: NumPy releases the GIL for long operations, and some builds have
 //!    no GIL. Then the copy is torn, and code that needs valid values checks the copy. The memory
-//!    does not move, because NumPy does not resize an array that has other references. In builds
-//!    without a GIL a program must not change an array's shape or dtype, or resize it by force
-//!    (`refcheck=False`), while another thread passes it to cartwheel: NumPy itself has no lock for
-//!    that. What [`borrowed`] and [`numbers`] read in place has no value that must be valid.
+//!    does not move, because NumPy does not resize an array that has other references. A program that
+//!    resizes one by force (`refcheck=False`) during a call invalidates what NumPy's own views show,
+//!    too. In builds without a GIL a program must not change an array's shape or dtype while another
+//!    thread passes it to cartwheel: NumPy itself has no lock for that. What [`borrowed`] and [`numbers`] read in place has no value that must be valid.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step

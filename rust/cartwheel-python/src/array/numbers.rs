@@ -4,7 +4,8 @@
 //!
 //! 1. The array of [`Numbers`] was C-contiguous, aligned and of the dtype of `T`, or of flags, which are
 //!    bytes, so its memory has as many values of `T`: every bit pattern is one (see [`Number`]). It stays
-//!    while the array is referenced, whatever form a program gives the array.
+//!    while the array is referenced, whatever form a program gives the array, unless it is resized by force:
+//!    invariant 1 of the module above.
 //!    No slice is kept while a function of the caller runs. A program that writes the array in the
 //!    meantime, on another thread, gets numbers that depend on it, and nothing worse: no number is an
 //!    index.
