@@ -11,7 +11,8 @@
 //!    does not move, because NumPy does not resize an array that has other references. A program that
 //!    resizes one by force (`refcheck=False`) during a call invalidates what NumPy's own views show,
 //!    too. In builds without a GIL a program must not change an array's shape or dtype while another
-//!    thread passes it to cartwheel: NumPy itself has no lock for that. What [`borrowed`] and [`numbers`] read in place has no value that must be valid.
+//!    thread passes it to cartwheel: NumPy itself has no lock for that. What [`borrowed`] and
+//!    [`numbers`] read in place has no value that must be valid.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step

@@ -206,8 +206,9 @@ impl<'py> Checked<'py> {
     fn check_again(&self, tree: &Tree, rows: ExpectedRows) -> PyResult<()> {
         for (at, part) in self.parts() {
             let Part::Array(dtype, array) = part else { continue };
-            let shape = [&[rows.number()], &*tree.leaves[at].shape].concat();
-            if !is_like(array, &shape, *dtype) {
+            let expected = (&rows.number(), &*tree.leaves[at].shape);
+            let shape = array.shape();
+            if shape.split_first() != Some(expected) || !is_like(array, shape, *dtype) {
                 return Err(PyValueError::new_err(
                     "an array of actions changed while another part of the actions was converted: \
                      `__array__` must not change them",
