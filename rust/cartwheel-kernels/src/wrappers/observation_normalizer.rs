@@ -480,6 +480,16 @@ mod tests {
     }
 
     #[test]
+    fn some_rows_show_what_they_showed_in_the_order_of_their_places() {
+        let mut to = ObservationNormalizer::new(3, 2, 1e-8, AutoresetMode::Disabled);
+        to.shown = vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        let mut bytes = [0; 4 * size_of::<f32>()];
+        to.write_shown(Places::new(Some(&[2, 0]), &[SHOWN; 2], 3), Some(4.5), &mut bytes);
+        let numbers = bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
+        assert!(numbers.eq([4.0, 4.5, 0.0, 1.0]));
+    }
+
+    #[test]
     fn without_updates_the_moments_stay() {
         let mut to = ObservationNormalizer::new(2, 1, 0.0, AutoresetMode::NextStep);
         to.updates = false;

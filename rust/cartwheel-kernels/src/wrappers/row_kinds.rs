@@ -349,6 +349,17 @@ mod tests {
     }
 
     #[test]
+    fn notes_are_restored_unless_no_rows_could_have_them() {
+        let mut rows = RowKinds::new(3, AutoresetMode::Disabled);
+        let notes = [OVER, 0, RESETTING | LOST];
+        assert!(rows.restore(&notes));
+        for wrong in [&[0; 2][..], &[0; 4], &[OVER, 0, u8::MAX]] {
+            assert!(!rows.restore(wrong));
+            assert_eq!(rows.notes(), notes);
+        }
+    }
+
+    #[test]
     fn a_row_that_does_not_exist_changes_nothing() {
         let mut rows = RowKinds::new(3, AutoresetMode::Disabled);
         for row in [-1, 3, i64::MAX] {
