@@ -72,7 +72,7 @@ pub(crate) struct Slot {
 impl Slot {
     /// Clears what a dead worker left: its task word and its queue.
     pub(crate) fn forget(&self) {
-        // `Relaxed`: nobody acts on a word that is idle, and the next task word publishes what comes before it.
+        // `Relaxed`: an idle word is not acted on, and the next task word publishes what comes before it.
         self.word.store(IDLE, Ordering::Relaxed);
         self.queue.clear();
     }
