@@ -14,8 +14,8 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import cartwheel
-from cartwheel._device import batches, transfers
-from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics
+from cartwheel._device import batches, places, transfers
+from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics, VectorWrapper
 from tests.support import repetitions
 from tests.support.environments import RecordingEnv, samplers, transcripts
 from tests.support.executors import INLINE, PROCESS
@@ -209,6 +209,54 @@ def test_rewards_of_several_objectives_travel_with_the_slab(device):
     envs.close()
 
 
+class BothWays(VectorWrapper):
+    """Makes rewards of two objectives, which are larger than those of the environments."""
+
+    def transform(self, batch):
+        if batch.rewards is not None:
+            batch.rewards = np.stack([batch.rewards, -batch.rewards], axis=1)
+
+
+def test_rewards_without_room_in_the_slab_leave_its_flags_alone(device):
+    bare, envs = BothWays(wide()), on_device(BothWays(wide()))
+    bare.reset(seed=1), envs.reset(seed=1)
+    for _ in range(3):
+        expected = bare.step(np.ones(300, np.int64))
+        assert_converted(after(device, envs.step(torch.ones(300, dtype=torch.int64))), expected)
+    assert device.staged
+    bare.close(), envs.close()
+
+
+class Borrowed(gym.vector.VectorEnv):
+    """Somebody's vector environment that shows the arrays of a pool, whose end it does not tell."""
+
+    def __init__(self):
+        self.pool = wide()
+        self.num_envs, self.metadata = 300, self.pool.metadata
+        self.single_observation_space = self.pool.single_observation_space
+        self.single_action_space = self.pool.single_action_space
+        self.observation_space = self.pool.observation_space
+        self.action_space = self.pool.action_space
+
+    def reset(self, *, seed=None, options=None):
+        return self.pool.reset(seed=seed, options=options)
+
+    def step(self, actions):
+        return self.pool.step(actions)
+
+    def close_extras(self, **_):
+        self.pool.close()
+
+
+def test_slabs_whose_end_is_unknown_are_never_pinned(device):
+    bare, envs = wide(), on_device(Borrowed())
+    assert_converted(after(device, envs.reset(seed=1)), bare.reset(seed=1))
+    result = envs.step(torch.ones(300, dtype=torch.int64))
+    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
+    assert device.registrations == 0
+    bare.close(), envs.close()
+
+
 def test_refused_pins_are_one_log_record_and_copies_of_other_memory(device, caplog):
     device.refuses = True
     bare, envs = wide(), on_device(wide())
@@ -246,6 +294,41 @@ def test_static_results_have_places_in_turn(device, num_envs, depth):
     assert len(set(places)) == depth
     assert places[depth:] == places[:-depth]
     envs.close(), bare.close()
+
+
+@pytest.mark.parametrize("num_envs", [10, 300])
+def test_static_places_do_not_depend_on_the_stream_or_on_the_rows(device, num_envs):
+    envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", num_envs), static=True, depth=1)
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", num_envs)
+    envs.reset(seed=1), bare.reset(seed=1)
+    first = after(device, envs.step(torch.ones(num_envs, dtype=torch.int64)))
+    bare.step(np.ones(num_envs, np.int64))
+    device.stream = 1
+    rows = np.arange(num_envs // 2)
+    for env_index in (None, rows):
+        ones = np.ones(num_envs if env_index is None else len(rows), np.int64)
+        result = after(device, envs.step(torch.from_numpy(ones), env_index))
+        assert_converted(result, bare.step(ones, env_index))
+        for tensor, other in zip(result[:4], first[:4], strict=True):
+            assert tensor.data_ptr() == other.data_ptr()
+    bare.close(), envs.close()
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "shared", "most"),
+    [(3, 4 << 20, 16 * 256), (300, 40_000, 5 * 7_872), (300, 4_000, 7_872)],
+)
+def test_a_tensor_keeps_the_memory_of_few_batches(device, monkeypatch, num_envs, shared, most):
+    monkeypatch.setattr(places, "SHARED", shared)
+    envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", num_envs))
+    envs.reset(seed=1)
+    kept = set()
+    for _ in range(20):
+        observations = envs.step(torch.ones(num_envs, dtype=torch.int64))[0]
+        kept.add(observations.untyped_storage().nbytes())
+        device.finish()
+    assert max(kept) == most
+    envs.close()
 
 
 def test_static_places_are_the_same_in_a_slab_and_packed(device):
@@ -335,6 +418,9 @@ def test_values_without_a_dtype_stay(device):
     assert isinstance(observations["text"], tuple)
     with pytest.raises(ValueError, match="static=True needs observations of a fixed size"):
         on_device(envs.env, static=True)
+    envs.close()
+    envs = on_device(INLINE(samplers(Text(5), 2)))
+    assert all(isinstance(text, str) for text in envs.reset(seed=1)[0])  # no array is sent
     envs.close()
 
 

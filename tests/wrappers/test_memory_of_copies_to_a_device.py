@@ -7,14 +7,15 @@ import gc
 import os
 import weakref
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 import cartwheel
 from cartwheel._device import transfers
 from tests.support.environments import samplers
-from tests.support.executors import PROCESS
+from tests.support.executors import INLINE, PROCESS
 from tests.wrappers.test_numpy_to_torch import assert_converted
 
 torch = pytest.importorskip("torch")
@@ -109,6 +110,36 @@ def test_without_device_memory_nothing_is_stepped(device):
     envs.close(), bare.close()
 
 
+class Wide(gym.Env):
+    """Infos that are larger than observations."""
+
+    observation_space = Box(-1, 1, (3,), np.float32)
+    action_space = Discrete(2)
+    steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return np.zeros(3, np.float32), {}
+
+    def step(self, _action):
+        self.steps += 1
+        return np.ones(3, np.float32), 0.0, False, False, {"wide": np.ones(400, np.float32)}
+
+
+def test_without_device_memory_for_infos_nothing_is_stepped(device):
+    envs = on_device(INLINE([Wide] * 2))
+    envs.reset(seed=1)
+    actions = torch.ones(2, dtype=torch.int64)
+    envs.step(actions)  # tells how large infos are
+    device.free = 3_000  # enough for two batches without them
+    with pytest.raises(RuntimeError, match="out of memory"):
+        envs.step(actions)
+    assert envs.get_attr("steps") == (1, 1)
+    device.free = 1 << 40
+    assert after(device, envs.step(actions))[4]["wide"].sum() == 800
+    envs.close()
+
+
 def test_an_exception_while_copies_fly_loses_no_memory(device):
     envs, bare = on_device(wide()), wide()
     envs.reset(seed=1), bare.reset(seed=1)
@@ -125,6 +156,10 @@ def test_an_exception_while_copies_fly_loses_no_memory(device):
 def test_a_forked_child_calls_no_device_and_the_parent_goes_on(device):
     envs, bare = on_device(wide()), wide()
     envs.reset(seed=1), bare.reset(seed=1)
+    own = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")])  # a child may use it
+    zeros = torch.zeros(1, dtype=torch.int64)
+    collector = cartwheel.Collector(own, lambda _: zeros, 2, device="cuda")
+    collector.reset(seed=1)
     assert device.pending
     assert device.registered
     child = os.fork()
@@ -133,10 +168,11 @@ def test_a_forked_child_calls_no_device_and_the_parent_goes_on(device):
         try:
             calls = device.copies, device.registrations, device.waits
             assert not device.registered
-            try:
-                envs.step(torch.ones(300, dtype=torch.int64))
-            except cartwheel.ForkedProcessError as error:
-                status = 0 if "'spawn'" in str(error) else 2
+            device.free = 0
+            for call in (lambda: envs.step(torch.ones(300, dtype=torch.int64)), collector.collect):
+                with pytest.raises(cartwheel.ForkedProcessError, match="'spawn'"):
+                    call()
+            status = 0
             if calls != (device.copies, device.registrations, device.waits):
                 status = 3
         finally:
@@ -146,4 +182,4 @@ def test_a_forked_child_calls_no_device_and_the_parent_goes_on(device):
     result = envs.step(torch.ones(300, dtype=torch.int64))
     assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
     assert device.registered
-    envs.close(), bare.close()
+    envs.close(), bare.close(), own.close()

@@ -27,8 +27,6 @@ ALIGN = 64
 #: bytes.
 MAX_PLACES = 16
 SHARED = 4 << 20
-#: The bytes of the pinned memory that small batches use in turn.
-RING = 4 << 20
 
 
 class Layout:
@@ -213,7 +211,7 @@ class Ring:
         """Allocates places of ``size`` bytes."""
         self._device = device
         self.size, self.stream = size, stream
-        self._half = max(1, min(MAX_PLACES, RING // size) // 2)
+        self._half = MAX_PLACES // 2
         self._memory = device.staging(2 * self._half * size)
         self._host: NDArray[np.uint8] = self._memory.numpy()
         self._next, self._is_used = 0, False
