@@ -33,7 +33,7 @@ class FakeDevice:
         free: Bytes that can still be allocated.
         is_lost: Whether events raise.
         is_stuck: Whether no copy ends until the test says so.
-        copies, waits, fetches, follows: How often each was asked for.
+        copies, waits, fetches, follows, deliveries: How often each was asked for.
         own_copies: How many of the copies were in the stream of the device itself.
         events: How many events were made, and not used again.
         stream: The number of the caller's stream.
@@ -48,7 +48,7 @@ class FakeDevice:
         self.refuses = self.is_lost = self.is_stuck = False
         self.free = 1 << 40
         self.registrations = self.copies = self.waits = self.fetches = self.follows = 0
-        self.staged = self.done = 0
+        self.staged = self.done = self.deliveries = 0
         self.own_copies = self.events = self.stream = 0
         self.fails_to_copy = False
         self._pending = deque()
@@ -93,7 +93,7 @@ class FakeDevice:
         # Like a device, the fake keeps an address and not the memory; that of `staging` is kept.
         is_staging = source.untyped_storage().data_ptr() in self._staging
         kept = (lambda: source) if is_staging else weakref.ref(source)
-        assert is_own or is_staging or not self.is_pageable(source), "the host would wait"
+        assert is_staging or not self.is_pageable(source), "the host would wait"
         self._pending.append((target, kept, source.data_ptr(), source.numel()))
 
     def is_pageable(self, source):
@@ -112,6 +112,7 @@ class FakeDevice:
     def deliver(self, event, memory):
         assert event.number <= self.done + len(self._pending)
         assert isinstance(memory, torch.Tensor)
+        self.deliveries += 1
 
     def share(self, memory):
         assert memory.numel()

@@ -90,6 +90,8 @@ def test_a_large_batch_is_copied_from_its_slab(device):
         envs.step(torch.ones(300, dtype=torch.int64))
     assert device.staged == 0
     assert device.waits == 21 - 4  # more are never in flight
+    assert device.pending == 4  # only the oldest is waited for
+    assert device.deliveries == device.own_copies == 21  # the caller's stream waits for each
     # The slabs of four flights and the batch that is being filled.
     assert len(device.registered) == device.registrations == 5
     envs.close()
@@ -103,7 +105,7 @@ def test_a_small_batch_needs_neither_a_stream_nor_an_event_nor_a_wait_of_its_own
         kept.append((envs.step(torch.ones(3, dtype=torch.int64)), bare.step(np.ones(3, np.int64))))
         device.finish(device.pending - 7)
     assert device.copies == 64
-    assert device.own_copies == device.waits == 0
+    assert device.own_copies == device.deliveries == device.waits == 0
     assert device.events == 2
     assert device.staged == 16 * 256 + 16 * 64  # for steps and for resets
     device.finish()

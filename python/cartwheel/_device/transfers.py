@@ -185,7 +185,6 @@ class Transfers:
                 self._flights.popleft()
             elif time.monotonic() > deadline:
                 _never_over.extend(self._flights)
-                _never_over.append(self.registrations)
                 self._flights.clear()
                 LOGGER.error(
                     "copies to %s did not end within %g s: what they read is never freed",
