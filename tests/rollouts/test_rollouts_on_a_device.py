@@ -13,6 +13,7 @@ import cartwheel
 from cartwheel._device import batches
 from cartwheel._internal import nested
 from cartwheel.wrappers import NumpyToTorch, RecordMetrics, numpy_to_torch
+from tests.support.environments import samplers
 from tests.support.executors import INLINE
 from tests.support.wrapping import MODES, D, N, S
 
@@ -370,4 +371,27 @@ def test_a_thread_in_the_background_hands_over_rollouts_of_a_device():
             {name: getattr(rollout, name) for name in (*PARTS, "rewards")},
             {name: getattr(arrays, name) for name in (*PARTS, "rewards")},
         )
+    envs.close()
+
+
+def test_parts_without_bytes_are_tensors_without_a_copy(device):
+    space = Dict(none=Box(-1, 1, (0, 2), np.float32), some=Box(-1, 1, (3,), np.float32))
+    envs = INLINE(samplers(space, 2))
+    ones = torch.ones(2, dtype=torch.int64)
+    collector = cartwheel.Collector(envs, lambda _: ones, 3, device="cuda")
+    observations = collector.collect().observations
+    assert observations["none"].shape == (4, 2, 0, 2)
+    assert observations["some"].abs().sum() > 0
+    assert device.copies == 4
+    envs.close()
+
+
+@pytest.mark.parametrize(("order", "copies"), [("lockstep", 9), ("groups", 17), ("free", 9)])
+def test_batches_are_copied_once_in_any_order(device, monkeypatch, order, copies):
+    """Of two groups there are two batches for each step, and the host waits for none of them."""
+    monkeypatch.setattr(batches.DeviceBatches, "on_device", lambda *_: pytest.fail("waits"))
+    envs, policy = build("pole", N)
+    collector = cartwheel.Collector(envs, policy, 8, seed=1, order=order, device="cuda")
+    collector.collect()
+    assert device.copies == copies
     envs.close()
