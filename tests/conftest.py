@@ -98,7 +98,14 @@ def _is_by_name(config):
 
 @pytest.hookimpl(trylast=True)  # after tests were chosen by `-m` and `-k`
 def pytest_collection_modifyitems(config, items):
-    """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for."""
+    """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for.
+
+    Raises:
+        pytest.UsageError: A name contains the address of an object, which each process of ``-n 2``
+            has at another place.
+    """
+    if unsteady := next((item.nodeid for item in items if " at 0x" in item.nodeid), None):
+        raise pytest.UsageError(f"{unsteady}: give its parameters `ids`")
     if repetitions.full or _is_by_name(config):
         return
     slow = {item for item in items if item.get_closest_marker("slow")}

@@ -230,7 +230,7 @@ def test_rewards_without_room_in_the_slab_leave_its_flags_alone(device):
 
 
 class Borrowed(gym.vector.VectorEnv):
-    """Somebody's vector environment that shows the arrays of a pool, whose end it does not tell."""
+    """An environment of another library: it shows arrays of a pool, whose end it does not tell."""
 
     def __init__(self):
         self.pool = wide()

@@ -182,7 +182,9 @@ def test_the_seed_decides_states_and_draws_in_every_executor():
         assert rows(executor, None, 2) != rows(executor, None, 2)
 
 
-@pytest.mark.parametrize(("executor", "env_fn"), [(INLINE, walk), (NATIVE, POLE)], ids=str)
+@pytest.mark.parametrize(
+    ("executor", "env_fn"), [(INLINE, walk), (NATIVE, POLE)], ids=["inline", "native"]
+)
 def test_after_ctrl_c_environments_are_wrapped_again(executor, env_fn, monkeypatch):
     def interrupted(*_, **_keywords):
         raise KeyboardInterrupt
