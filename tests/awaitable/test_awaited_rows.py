@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -450,7 +451,7 @@ def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
     envs = cartwheel.AwaitableEnvs([partial(Session, gates)] * 2, worker_nice=0)
 
     async def leave():
-        await envs.reset(0)
+        await asyncio.gather(envs.reset(0), envs.reset(1))  # so no start wakes the thread later
         task = asyncio.ensure_future(envs.step(0, "wait 1"))
         await turns()
         return task.done()
@@ -473,7 +474,10 @@ def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
 
     assert asyncio.run(leave()) is False
     gates.open(1)
-    asyncio.run(use())
+    outcomes = envs._rows.service.outcomes  # which no loop has taken
+    while "step" not in [outcome.request.asked.kind for outcome in tuple(outcomes)]:
+        time.sleep(0.001)
+    asyncio.run(asyncio.wait_for(use(), LONG_S))
     envs.close()
     envs.close()
     with pytest.raises(ClosedEnvironmentError):

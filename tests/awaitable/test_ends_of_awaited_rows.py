@@ -114,6 +114,8 @@ def test_a_lease_ends_with_its_loop():
     async def borrows():
         kept.append(envs.acquire())
         kept.append(await kept[0].__aenter__())
+        kept.append(asyncio.ensure_future(envs.acquire().__aenter__()))  # waits in vain
+        await turns()
 
     async def borrows_again():
         async with envs.acquire() as row:
@@ -125,7 +127,7 @@ def test_a_lease_ends_with_its_loop():
             assert await row.reset() == ("about nothing", {})
 
     asyncio.run(borrows())
-    asyncio.run(borrows_again())
+    asyncio.run(asyncio.wait_for(borrows_again(), 30))
     envs.close()
 
 

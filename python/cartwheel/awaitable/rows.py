@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import enum
 import os
@@ -194,10 +195,8 @@ class Rows:
         if loop is None or self._taking is loop:
             return
         self._taking = loop
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the next one takes them
             loop.call_soon_threadsafe(self._take_outcomes)
-        except RuntimeError:  # the loop is closed: the next one takes them
-            self._taking = None
 
     def _take_outcomes(self) -> None:
         """Takes outcomes, in the thread of the loop."""
