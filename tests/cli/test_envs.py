@@ -11,7 +11,7 @@ import cartwheel
 from cartwheel._cartwheel import native_envs
 from cartwheel._cli import envs as command
 from cartwheel._cli.envs import overview, page, unknown
-from cartwheel.native.keywords import describe_keywords, describe_reset_options
+from cartwheel.native.keywords import Described, describe_keywords, describe_reset_options
 
 BUILT_IN = native_envs()
 IDS = [env_id for env_id, *_ in BUILT_IN]
@@ -103,3 +103,21 @@ def test_an_unknown_id_gets_a_hint(env_id, hint):
     text = unknown(env_id)
     assert text.startswith(f"there is no native environment {env_id!r}; ")
     assert text.endswith(hint)
+
+
+def test_a_page_of_an_environment_that_needs_keywords_says_so(monkeypatch):
+    def needs(*_):
+        raise ValueError("pass `map`")
+
+    monkeypatch.setattr(command, "NativeVectorEnv", needs)
+    found = sections("CartPole-v1")
+    assert found["facts"]["spaces"].strip() == "cannot be made without keywords: pass `map`"
+    assert found["facts"]["max_episode_steps"].strip() == "500"
+    assert "parameters:" not in found
+    assert found["keywords:"]
+
+
+def test_a_default_that_is_a_dictionary_is_cut_short(monkeypatch):
+    described = [Described("map", {"a": 1}, ""), Described("more", {}, "")]
+    monkeypatch.setattr(command, "describe_keywords", lambda _: described)
+    assert sections("CartPole-v1")["keywords:"] == {"map": " {…}", "more": "{}"}

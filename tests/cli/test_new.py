@@ -149,6 +149,7 @@ def test_no_environment_has_the_name_of_a_type_that_the_template_uses():
         (["maze", "--path", "a", "--git", "b"], "not allowed with argument --path"),
         (["maze", "--git", ""], "--git is empty"),
         (["maze", "--git", "b", "--rev", ""], "--rev is empty"),
+        (["maze", "--git", "b\n[c]"], r"'b\n[c]' has characters that Cargo.toml cannot show"),
         (["there/file/maze", "--path", str(ROOT)], "Not a directory"),
     ],
 )
