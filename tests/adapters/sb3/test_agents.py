@@ -276,6 +276,27 @@ def test_maskable_ppo_takes_allowed_actions_only(ours):
         masks = envs.env_method("action_masks")
         for mask, of_row in zip(masks, envs.get_attr("action_masks"), strict=True):
             np.testing.assert_array_equal(mask, of_row())
+        assert envs.has_attr("action_masks")
+        assert not envs.has_attr("seen_by_none")
+        assert envs.get_attr("render_mode") == [None] * envs.num_envs
+        names = envs.env_method("action_space", envs.vector_env.possible_agents[0])
+        assert names == [envs.action_space] * envs.num_envs
+        assert not any(map(callable, envs.get_attr("possible_agents")))
+
+
+class Drawn(Walkers):
+    render_mode = "rgb_array"
+
+    def render(self):
+        return np.full((2, 3, 3), self.fails_at, np.uint8)
+
+
+def test_agents_of_an_environment_share_its_frame(ours):
+    with ours([partial(Drawn, fails_at=at) for at in (80, 90)], executor="inline") as envs:
+        envs.reset()
+        images = envs.get_images()
+        assert [image.shape for image in images] == [(2, 3, 3)] * 6
+        assert [image.item(0) for image in images] == [80] * 3 + [90] * 3
 
 
 def test_attributes_are_those_of_the_environment_of_a_row(ours):
