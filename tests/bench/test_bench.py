@@ -1,6 +1,7 @@
 """Benchmarks report what was measured: ratios, ceilings, notes, and why a contender is missing."""
 
 import importlib.util
+import itertools
 import json
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from gymnasium.spaces import Discrete
 
 import cartwheel.envpool
 from cartwheel import __main__, _cartwheel
+from cartwheel.bench import ceiling as loops
 from cartwheel.bench import command, envpool
+from cartwheel.bench import runner as runners
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.race import Measurement, race
+from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
 from tests.support.native_ids import OF_RUST
 
@@ -40,10 +43,6 @@ class Steady:
 
     def close(self):
         self.is_closed = True
-
-
-def contender(name, *runner):
-    return Contender(name, lambda _env_fns: Steady(*runner))
 
 
 def test_a_record_has_the_median_ratio_of_all_rounds_and_the_share_of_its_ceiling():
@@ -76,12 +75,53 @@ def test_without_envpool_the_table_has_no_column_for_it():
     assert "× envpool" not in table([Measurement(4, rates)])
 
 
-def test_a_race_keeps_notes_and_gives_every_contender_every_round():
-    racers = [contender("plain", 2.0), contender("choosy", 3.0, "two threads")]
-    measurement = race(None, 5, racers, seconds=0.1, rounds=3)
+def test_a_race_alternates_its_contenders_keeps_notes_and_closes_them():
+    plain, choosy, seen = Steady(2.0), Steady(3.0, "two threads"), []
+    racers = [
+        Contender("plain", lambda env_fns: plain if len(env_fns) == 5 else None),
+        Contender("choosy", lambda _: choosy),
+    ]
+    measurement = race(None, 5, racers, seconds=0.1, rounds=3, progress=seen.append)
     assert measurement == Measurement(
         5, {"plain": [2.0] * 3, "choosy": [3.0] * 3}, {"choosy": "two threads"}
     )
+    assert seen[2:] == ["plain", "choosy", "choosy", "plain", "plain", "choosy"]
+    assert len(seen) == parts(2, 3)
+    assert plain.is_closed
+    assert choosy.is_closed
+
+
+class Clock:
+    """Time that passes in calls alone: a quarter of a second in each, whatever they return."""
+
+    num_envs, now = 3, 7.0
+
+    def perf_counter(self):
+        return self.now
+
+    def passes(self, *_):
+        self.now += 0.25
+        return None, None, False, False, {"env_id": None}
+
+    step = recv = reset = passes
+
+    def send(self, actions, env_id):
+        pass
+
+
+def test_rates_are_steps_by_the_time_that_they_took(monkeypatch):
+    for make in (runners.VectorRunner, runners.SendRecvRunner):
+        clock = Clock()
+        monkeypatch.setattr(runners, "time", clock)
+        runs = make(clock, [np.zeros(3)] * 2)
+        for seconds, ended in ((0, 7.25), (2.0, 9.25), (0.3, 9.5)):
+            assert runs.run(seconds) == 12.0
+            assert clock.now == ended
+    clock = Clock()
+    monkeypatch.setattr(loops, "time", clock)
+    for seconds, ended in ((0, 7.25), (2.0, 9.25)):
+        assert loops._rate([clock], itertools.repeat((0,)), seconds, None) == 4.0
+        assert clock.now == ended
 
 
 def test_environments_that_do_not_fit_into_memory_are_refused_before_any_is_made(
