@@ -14,7 +14,7 @@ from gymnasium.spaces import Discrete
 import cartwheel.envpool
 from cartwheel import __main__, _cartwheel
 from cartwheel.bench import ceiling as loops
-from cartwheel.bench import command, envpool
+from cartwheel.bench import command, envpool, machine
 from cartwheel.bench import runner as runners
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.race import Measurement, parts, race
@@ -122,6 +122,15 @@ def test_rates_are_steps_by_the_time_that_they_took(monkeypatch):
     for seconds, ended in ((0, 7.25), (2.0, 9.25)):
         assert loops._rate([clock], itertools.repeat((0,)), seconds, None) == 4.0
         assert clock.now == ended
+
+
+def test_the_processor_is_named_as_linux_names_it(monkeypatch, tmp_path):
+    file = tmp_path / "cpuinfo"
+    monkeypatch.setattr(machine, "Path", lambda _: file)
+    monkeypatch.setattr(machine.platform, "processor", str)
+    assert machine.machine()["processor"] == "an unnamed processor"
+    file.write_text("processor\t: 0\nmodel name\t: Fast 9\nprocessor\t: 1\nmodel name\t: Slow\n")
+    assert machine.machine()["processor"] == "Fast 9"
 
 
 def test_environments_that_do_not_fit_into_memory_are_refused_before_any_is_made(
