@@ -301,7 +301,7 @@ class Service:
         for place, (index, info, step) in enumerate(zip(rows, infos, steps, strict=True)):
             row = self._rows[index]
             request, row.sent = row.sent, None
-            if row.is_dropped or request is None:
+            if request is None:  # work without a result
                 row.is_dropped = False
                 if row.is_killed:  # the process was quicker than its end, which needs work
                     self._drop_next(index)
