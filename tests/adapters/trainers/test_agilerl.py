@@ -265,6 +265,9 @@ def test_misuse_is_refused_and_nothing_is_stepped(ours):
     closed = []
 
     class Ends(Talkers):
+        def action_space(self, _agent):
+            return gym.spaces.Discrete(5)
+
         def close(self):
             closed.append(self)
 
