@@ -57,6 +57,19 @@ def test_final_observations_of_all_rows_are_checked(check):
     assert set(report.passed) == {"spaces", "rows"}
 
 
+def test_rows_take_other_actions_in_each_step_and_than_other_rows(check):
+    taken = {}
+
+    class Noting(Walk):
+        def step(self, action):
+            taken.setdefault(self, []).append(int(action))
+            return super().step(action)
+
+    check(walks(Noting), skip=only("rows"))
+    assert all(len(set(actions)) > 1 for actions in taken.values())
+    assert len({tuple(actions[:9]) for actions in taken.values()}) == 3
+
+
 @pytest.mark.parametrize(
     "case",
     [
