@@ -13,7 +13,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 import cartwheel
-from cartwheel.recorder import RecordEpisode, TrajectoryDataset, trajectory_recorder
+from cartwheel.recorder import RecordEpisode, TrajectoryDataset, layouts, trajectory_recorder
 from cartwheel.recorder.trajectory_recorder import MAX_WARNINGS
 from tests.support.comparison import assert_identical
 from tests.support.recordings import read_h5
@@ -438,3 +438,15 @@ def test_frames_without_a_pixel_are_refused_by_name(tmp_path, shape):
     with pytest.raises(ValueError, match=r"the frame of row 1 has the shape .* without a pixel"):
         envs.reset(seed=1)
     envs.close()
+
+
+def test_options_that_are_too_large_for_an_attribute_are_shortened_or_left_out():
+    flat = layouts._flat({"short": np.zeros(9), "long": np.zeros(9_000), "in": {"x": "y"}}, "o")
+    assert flat["o/short"].tolist() == [0] * 9
+    assert len(flat["o/long"]) == 4096
+    assert flat["o/in/x"] == "y"
+    kept = {"episode_id": 2, "reset_kwargs": {"seed": 3}}
+    for text, is_kept in (("a", True), ("a" * layouts.ATTRIBUTE_BYTES, False)):
+        reset = {"seed": 3, "options": {"text": text}}
+        found = json.loads(layouts.episode_attribute({**kept, "reset_kwargs": reset}))
+        assert found == ({**kept, "reset_kwargs": reset} if is_kept else kept)

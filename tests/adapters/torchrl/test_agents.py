@@ -238,6 +238,16 @@ def test_wrong_arguments_are_refused():
         assert envs(made).group_map == {"player": ["player_0", "player_1"]}
 
 
+def test_agents_whose_names_end_with_a_number_are_a_group():
+    by_name = importlib.import_module("cartwheel.torchrl.agents_env")._groups_by_name
+    assert by_name(["arm_0", "left_arm", "arm_1", "_2", 7, "left_arm_0"]) == {
+        "arm": ["arm_0", "arm_1"],
+        "left_arm": ["left_arm", "left_arm_0"],
+        "_2": ["_2"],
+        "7": [7],
+    }
+
+
 class Twofold(Walkers):
     """Observations and states are tuples."""
 
