@@ -27,6 +27,29 @@ def done(result):
     return jax.block_until_ready(result)
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL"],
+)
+def test_errors_of_calls_that_have_run_are_of_one_type(make, code):
+    """JAX raises some of them as ``ValueError``, depending on how it called the function."""
+    module = importlib.import_module("cartwheel.jax")
+    envs, text = make(), f"{code}: row 1"
+
+    def fails(*_):
+        raise ValueError(text)
+
+    calls = module.Calls(envs)
+    calls.call = lambda *_: fails
+    step = module.Step(envs, calls)
+    with pytest.raises(RuntimeErrors, match=f"^{text}$"):
+        step(np.uint32(0), ONES)
+    text = "of a trace"
+    with pytest.raises(ValueError, match="of a trace"):
+        step(np.uint32(0), ONES)
+    envs.close()
+
+
 @pytest.fixture
 def functions(make):
     """Three CartPoles after a reset: the environments, the functions and the state."""
@@ -51,9 +74,11 @@ def functions(make):
             ValueError,
             "final_obs='dense'",
         ),
+        (lambda make: make(render_mode="human"), ValueError, "render_mode='human'"),
     ],
 )
-def test_environments_that_cannot_be_compiled_are_refused(make, build, error, message):
+def test_environments_that_cannot_be_compiled_are_refused(make, monkeypatch, build, error, message):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     envs = build(make)
     with pytest.raises(error, match=re.escape(message)):
         envs_to_jax(envs)
@@ -148,6 +173,7 @@ def test_a_mask_must_be_one(functions, mask, error):
         ([1, 2], ValueError, "num_envs=3"),
         ([1, None, 2], ValueError, "3 integers, one for each row, got [1, None, 2]"),
         (2**63, ValueError, "below 2**63"),
+        ([1, 2, 2**63], ValueError, "below 2**63"),
         ("seed", TypeError, "seed"),
         (jax.numpy.ones(3), TypeError, "float32 of shape (3,)"),
         (jax.numpy.ones(2, int), TypeError, "of shape (2,)"),
