@@ -49,6 +49,10 @@ EXCEPTIONS = [
 ]
 
 
+#: None leaves cartwheel.
+PRIVATE = {OtherOrderError, Stopped, Unchecked}
+
+
 def again(value):
     """The value after each way to copy it, and the name of the way."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
@@ -58,7 +62,7 @@ def again(value):
 
 
 def every_exception():
-    """Every class of exceptions that a module of cartwheel defines."""
+    """Every class of exceptions that a module of cartwheel defines, or shows as its own."""
     for module in pkgutil.walk_packages(cartwheel.__path__, "cartwheel."):
         try:
             names = vars(importlib.import_module(module.name))
@@ -74,9 +78,14 @@ def test_the_list_has_every_exception_of_cartwheel():
     assert {type(one) for one in EXCEPTIONS} == set(every_exception())
 
 
+def test_tracebacks_name_public_exceptions_where_users_import_them_from():
+    for kind in {type(one) for one in EXCEPTIONS} - PRIVATE:
+        package = kind.__module__.removesuffix(".errors")  # a public module, as gymnasium.error
+        assert kind.__name__ in importlib.import_module(package).__all__, kind
+
+
 def test_every_public_exception_derives_from_cartwheel_error_and_a_standard_one():
-    private = {OtherOrderError, Stopped, Unchecked}  # none leaves cartwheel
-    for public in {type(one) for one in EXCEPTIONS} - private:
+    for public in {type(one) for one in EXCEPTIONS} - PRIVATE:
         assert issubclass(public, cartwheel.CartwheelError), public
         assert len(public.__bases__) > 1 or public in (
             cartwheel.CartwheelError,

@@ -53,6 +53,7 @@ class EnvBusyError(CartwheelError, gym.error.AlreadyPendingCallError, ValueError
         env_ids: The environments whose results were not received.
     """
 
+    __module__ = "cartwheel.envpool"  # where users import it from, for tracebacks
     __reduce__ = as_pickled
 
     def __init__(self, calling: str, env_ids: list[int]) -> None:

@@ -46,6 +46,7 @@ class EnvCheckError(CartwheelError, AssertionError):
         remedy: How to fix the environment.
     """
 
+    __module__ = "cartwheel.testing"  # where users import it from, for tracebacks
     __reduce__ = as_pickled
 
     def __init__(self, check: str, env: str, finding: str, remedy: str) -> None:
