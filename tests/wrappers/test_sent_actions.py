@@ -108,7 +108,7 @@ def test_calls_that_are_refused_change_nothing(wrap):
         vectors.reset(seed=1)
     for _ in range(12):
         actions = rng.uniform(-2, 2, (3, 1)).astype(np.float32)
-        with pytest.raises(ValueError, match="row 1 is named twice"):
+        with pytest.raises(ValueError, match="names row 1 twice"):
             envs.step(-actions, [0, 1, 1])
         with pytest.raises(ValueError, match="must have shape"):
             envs.step(actions[:2])

@@ -53,10 +53,10 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::SteppedTogether
         | Error::BadId(_)
         | Error::BadState(_)
+        | Error::BadRows(_)
         | Error::Env(
             EnvError::BadOptions(_) | EnvError::BadParameter(_) | EnvError::ActionOutOfRange { .. },
         ) => PyValueError::new_err(text),
-        Error::BadRows(_) => PyValueError::new_err(format!("`env_index`: {text}")),
         Error::BadPlugin(_) => PyImportError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::Plugin { .. } => {

@@ -135,7 +135,10 @@ impl InFlight {
     fn refusal(&self, rows: &[usize]) -> Error {
         let all = self.rows.len();
         if let Some(row) = rows.iter().find(|&&row| row >= all) {
-            return Error::BadRows(format!("there is no row {row}, only rows 0 to {}", all - 1));
+            return Error::BadRows(format!(
+                "`env_index` names row {row}; there are rows 0 to {}",
+                all - 1
+            ));
         }
         let flies = |row: &usize| self.rows[*row].is_some();
         let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
@@ -146,7 +149,7 @@ impl InFlight {
         let twice = rows.iter().find(|&&row| std::mem::replace(&mut named[row], true));
         let row =
             twice.expect("rows that exist and are not in flight are refused if one is repeated");
-        Error::BadRows(format!("row {row} is named twice"))
+        Error::BadRows(format!("`env_index` names row {row} twice"))
     }
 
     /// Neighboring rows arrived, in the places from `place` on, and are not in flight any longer. The places

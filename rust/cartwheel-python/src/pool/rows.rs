@@ -56,6 +56,11 @@ fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     }
     let mut numbers = Vec::<i64>::new();
     copy_numbers(&as_contiguous(&array, DType::I64)?, &mut numbers);
+    if kind == b'u' {
+        // The pool refuses large numbers, whose bits are those of negative ones.
+        #[expect(clippy::cast_possible_truncation, reason = "pointers have 64 bits")]
+        return Ok(numbers.iter().map(|row| row.cast_unsigned() as usize).collect());
+    }
     to_numbers(numbers.iter().copied())
 }
 
@@ -65,7 +70,7 @@ fn to_numbers(rows: impl Iterator<Item = i64> + Clone) -> PyResult<Vec<usize>> {
         && let Some(row) = rows.clone().find(|row| *row < 0)
     {
         return Err(PyValueError::new_err(format!(
-            "`env_index`: there is no row {row}, rows are counted from 0"
+            "`env_index` names row {row}; rows are counted from 0"
         )));
     }
     #[expect(clippy::cast_sign_loss, reason = "none is negative")]
