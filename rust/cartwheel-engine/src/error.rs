@@ -128,9 +128,17 @@ pub enum Error {
         /// Number of slabs.
         slabs: usize,
     },
-    /// Rows that do not exist, or are named twice.
-    #[error("{0}")]
-    BadRows(String),
+    /// A row that does not exist was named.
+    #[error("there is no row {row} of {rows}")]
+    NoSuchRow {
+        /// The row.
+        row: usize,
+        /// Number of rows.
+        rows: usize,
+    },
+    /// A row was named twice.
+    #[error("row {0} is named twice")]
+    NamedTwice(usize),
     /// The pool was closed.
     #[error("the pool is closed")]
     Closed,

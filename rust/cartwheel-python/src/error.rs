@@ -53,10 +53,16 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::SteppedTogether
         | Error::BadId(_)
         | Error::BadState(_)
-        | Error::BadRows(_)
         | Error::Env(
             EnvError::BadOptions(_) | EnvError::BadParameter(_) | EnvError::ActionOutOfRange { .. },
         ) => PyValueError::new_err(text),
+        Error::NoSuchRow { row, rows } => PyValueError::new_err(format!(
+            "`env_index` names row {row}; there are rows 0 to {}",
+            rows - 1
+        )),
+        Error::NamedTwice(row) => {
+            PyValueError::new_err(format!("`env_index` names row {row} twice"))
+        }
         Error::BadPlugin(_) => PyImportError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::Plugin { .. } => {

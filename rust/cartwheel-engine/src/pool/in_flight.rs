@@ -134,11 +134,8 @@ impl InFlight {
     #[cold]
     fn refusal(&self, rows: &[usize]) -> Error {
         let all = self.rows.len();
-        if let Some(row) = rows.iter().find(|&&row| row >= all) {
-            return Error::BadRows(format!(
-                "`env_index` names row {row}; there are rows 0 to {}",
-                all - 1
-            ));
+        if let Some(&row) = rows.iter().find(|&&row| row >= all) {
+            return Error::NoSuchRow { row, rows: all };
         }
         let flies = |row: &usize| self.rows[*row].is_some();
         let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
@@ -149,7 +146,7 @@ impl InFlight {
         let twice = rows.iter().find(|&&row| std::mem::replace(&mut named[row], true));
         let row =
             twice.expect("rows that exist and are not in flight are refused if one is repeated");
-        Error::BadRows(format!("`env_index` names row {row} twice"))
+        Error::NamedTwice(*row)
     }
 
     /// Neighboring rows arrived, in the places from `place` on, and are not in flight any longer. The places

@@ -66,7 +66,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
-    /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also
+    /// [`Error::NoSuchRow`], [`Error::NamedTwice`], [`Error::InFlight`], [`Error::Recording`]; for a step also
     /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn sending<'a>(
         &'a mut self,

@@ -416,7 +416,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_stepped() {
     let mut sending = envs.pool.sending(Call::Step, None).unwrap();
     let refused = sending.fill_actions(0, tag, |_, room| {
         room.fill(77);
-        Err(Error::BadRows("seventy-seven".to_owned()))
+        Err(Error::BadPlan("seventy-seven".to_owned()))
     });
     assert_eq!(refused.unwrap_err().to_string(), "seventy-seven");
     assert_eq!(envs.pool.pending(), None);

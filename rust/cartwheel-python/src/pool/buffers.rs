@@ -25,9 +25,10 @@ impl Refused {
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::Env(_) | Error::WrongActionDType { .. } | Error::BadRows(_) => {
-                ErrorCode::InvalidArgument
-            }
+            Error::Env(_)
+            | Error::WrongActionDType { .. }
+            | Error::NoSuchRow { .. }
+            | Error::NamedTwice(_) => ErrorCode::InvalidArgument,
             Error::Timeout { .. } => ErrorCode::DeadlineExceeded,
             Error::Failed { .. } | Error::Panicked { .. } | Error::Plugin { .. } => {
                 ErrorCode::Internal

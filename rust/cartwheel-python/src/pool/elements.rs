@@ -155,7 +155,7 @@ fn read_integers(
     rows: usize,
 ) -> Result<(), Error> {
     let (Some(read), Some(read_back)) = (reader(from), reader(to)) else {
-        return Err(Error::BadRows(format!("{} cannot be read as {}", from.name(), to.name())));
+        unreachable!("{} cannot be read as {}", from.name(), to.name());
     };
     let elements = given.len() / from.size();
     let places = room.chunks_exact_mut(to.size());

@@ -37,11 +37,11 @@ use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::ActionTag;
 use cartwheel_engine::{Call, Error, FULL_RESET};
-use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::array::Blocks;
+use crate::error::to_py_err;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
 use crate::pool::batch::{Batches, Outputs, load, name_rows};
@@ -134,8 +134,8 @@ impl State {
 
     /// Raises unless all of these are rows of this pool.
     fn check_rows(&self, rows: &[usize]) -> PyResult<()> {
-        let missing = rows.iter().find(|&&row| row >= self.rows);
-        missing.map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))
+        let missing = rows.iter().copied().find(|&row| row >= self.rows);
+        missing.map_or(Ok(()), |row| Err(to_py_err(Error::NoSuchRow { row, rows: self.rows })))
     }
 
     /// Checks whether these rows can be stepped as far as their episodes are concerned.

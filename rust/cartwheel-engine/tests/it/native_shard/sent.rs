@@ -148,7 +148,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     let refused = sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
         filled.push(sent.clone());
         room.copy_from_slice(&bytes_of(&actions[sent]));
-        if room.contains(&7) { Err(Error::BadRows("a seven".to_owned())) } else { Ok(()) }
+        if room.contains(&7) { Err(Error::BadPlan("a seven".to_owned())) } else { Ok(()) }
     });
     assert_eq!(refused.unwrap_err().to_string(), "a seven");
     assert_eq!(filled, [0..1, 1..3], "neighbors together");
@@ -228,9 +228,10 @@ fn invalid_sends_are_refused_and_change_nothing() {
     receive(&mut envs);
     let nothing = envs.pool.receive(None, &mut || false);
     assert!(matches!(nothing, Err(Error::NothingInFlight)));
-    for rows in [vec![4], vec![1, 0, 1]] {
-        assert!(matches!(envs.pool.sending(Call::Step, Some(&rows)), Err(Error::BadRows(_))));
-    }
+    let missing = envs.pool.sending(Call::Step, Some(&[4]));
+    assert!(matches!(missing, Err(Error::NoSuchRow { row: 4, rows: 4 })));
+    let twice = envs.pool.sending(Call::Step, Some(&[1, 0, 1]));
+    assert!(matches!(twice, Err(Error::NamedTwice(1))));
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &[1, 0], &[1, 1]).unwrap();
     assert_eq!(receive(&mut envs).rows.sent().unwrap(), [1, 0]);
