@@ -163,6 +163,18 @@ def test_choices_of_any_dtype_are_flattened(dtype):
         flat.close()
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "named"),
+    [(-1.2, 0.6, np.uint8, "-1.2"), (0, 256, np.uint8, "256"), (-200, 127, np.int8, "-200")],
+)
+def test_integers_that_would_wrap_around_are_refused(low, high, dtype, named):
+    """As Gymnasium's Box refuses them: -1.2 would be shown as 255."""
+    envs = INLINE(samplers(gym.spaces.Box(low, high, (2,), np.float32), 2))
+    with pytest.raises(ValueError, match=rf"the bound {named} .* which {np.dtype(dtype)} needs"):
+        wrappers.DtypeObservation(envs, dtype)
+    envs.close()
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8])
 def test_a_space_of_integers_has_the_converted_observations(dtype):
     """In Gymnasium's, an infinite upper bound is the least integer, as the lower one is."""

@@ -141,7 +141,8 @@ class DtypeObservation(ObservationWrapper):
     Raises:
         TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
             ``MultiBinary`` space, or ``dtype`` is not a dtype of numbers.
-        ValueError: ``keys`` do not fit the space.
+        ValueError: ``keys`` do not fit the space, or the dtype is one of integers without a finite
+            bound of the observations.
     """
 
     def __init__(
@@ -193,11 +194,21 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
 
 
 def _as_integers(bounds: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Bounds as integers, rounded toward zero as observations are, within those of the dtype."""
-    limits, whole = np.iinfo(dtype), bounds.astype(dtype)
-    whole[bounds <= limits.min] = limits.min
-    whole[bounds >= limits.max] = limits.max
-    return whole
+    """Bounds as integers, rounded toward zero as observations are.
+
+    Those that no integer dtype has stand for infinite ones, and are the limits of the dtype.
+    """
+    limits, whole = np.iinfo(dtype), np.trunc(bounds)
+    wrong = (np.abs(whole) < 2.0**64) & ((whole < limits.min) | (whole > limits.max))
+    if wrong.any():
+        raise ValueError(
+            f"DtypeObservation: the bound {bounds[wrong][0]:g} of the observations is not between "
+            f"{limits.min} and {limits.max}, which {np.dtype(dtype)} needs: clip or rescale them"
+        )
+    integers = bounds.astype(dtype)
+    integers[whole <= limits.min] = limits.min
+    integers[whole >= limits.max] = limits.max
+    return integers
 
 
 class FilterObservation(ObservationWrapper):
