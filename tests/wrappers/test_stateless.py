@@ -164,12 +164,19 @@ def test_choices_of_any_dtype_are_flattened(dtype):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "dtype", "named"),
-    [(-1.2, 0.6, np.uint8, "-1.2"), (0, 256, np.uint8, "256"), (-200, 127, np.int8, "-200")],
+    ("space", "dtype", "named"),
+    [
+        (gym.spaces.Box(-1.2, 0.6, (2,), np.float32), np.uint8, "-1.2"),
+        (gym.spaces.Box(0, 256, (2,), np.int32), np.uint8, "256"),
+        (gym.spaces.Box(-200, 127, (2,), np.float32), np.int8, "-200"),
+        (gym.spaces.MultiDiscrete([2, 300]), np.uint8, "300"),
+        (gym.spaces.MultiDiscrete([2, 3], start=[-1, 0]), np.uint8, "-1"),
+        (gym.spaces.MultiDiscrete([2, 3], start=[0, 126]), np.int8, "128"),
+    ],
 )
-def test_integers_that_would_wrap_around_are_refused(low, high, dtype, named):
+def test_integers_that_would_wrap_around_are_refused(space, dtype, named):
     """As Gymnasium's Box refuses them: -1.2 would be shown as 255."""
-    envs = INLINE(samplers(gym.spaces.Box(low, high, (2,), np.float32), 2))
+    envs = INLINE(samplers(space, 2))
     with pytest.raises(ValueError, match=rf"the bound {named} .* which {np.dtype(dtype)} needs"):
         wrappers.DtypeObservation(envs, dtype)
     envs.close()

@@ -184,7 +184,9 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
     if isinstance(space, MultiDiscrete) and not np.issubdtype(dtype, np.integer):
         return Box(space.start, space.start + space.nvec - 1, dtype=dtype)
     if isinstance(space, MultiDiscrete):
-        return MultiDiscrete(space.nvec, dtype=dtype, start=space.start)
+        start, nvec = _as_integers(space.start, dtype), _as_integers(space.nvec, dtype)
+        _as_integers(space.start + space.nvec - 1, dtype)
+        return MultiDiscrete(nvec, dtype=dtype, start=start)
     if isinstance(space, MultiBinary):
         return Box(0, 1, shape=space.shape, dtype=dtype)
     raise TypeError(
