@@ -188,6 +188,16 @@ def test_integers_are_rescaled_to_integers_or_refused(name, bounds):
     envs.close()
 
 
+@pytest.mark.parametrize("name", ["RescaleObservation", "RescaleAction"])
+def test_numbers_of_which_there_is_one_are_not_rescaled(name):
+    """Gymnasium's make NaN of them."""
+    space = Box(np.float32([0, 3]), np.float32([1, 3]))
+    envs = build("inline", lambda: SamplingEnv(space, action_space=space), S)
+    with pytest.raises(ValueError, match="some of its bounds are equal"):
+        getattr(wrappers, name)(envs, -1, 1)
+    envs.close()
+
+
 def test_integers_are_rescaled_by_integers():
     levels = Box(-3, 3, (2,), np.int16)
     plain, scaled = (build("inline", lambda: SamplingEnv(levels), S) for _ in range(2))

@@ -322,9 +322,9 @@ class RescaleAction(ActionWrapper):
     Raises:
         TypeError: The action space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_action`` is above ``max_action``, or a bound
-            is infinite where the old one is finite, or vice versa; or the numbers are integers, and
-            rescaled ones would not be. From ``step`` and ``send``: actions have another shape;
-            nothing was stepped.
+            is infinite where the old one is finite, or vice versa; old bounds are equal somewhere;
+            or the numbers are integers, and rescaled ones would not be. From ``step`` and ``send``:
+            actions have another shape; nothing was stepped.
         gymnasium.error.InvalidBound: The bounds are equal somewhere, so that the rescaling has no
             inverse.
     """

@@ -328,9 +328,10 @@ class RescaleObservation(ObservationWrapper):
     Raises:
         TypeError: The space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: ``keys`` do not fit the space. Bounds have the wrong shape, ``min_obs`` is above
-            ``max_obs``, or a bound is infinite where the old one is finite, or vice versa; or the
-            numbers are integers, and rescaled ones would not be: images from 0 to 255 are made
-            floating-point numbers first, by :class:`DtypeObservation`.
+            ``max_obs``, or a bound is infinite where the old one is finite, or vice versa; old
+            bounds are equal somewhere; or the numbers are integers, and rescaled ones would not be:
+            images from 0 to 255 are made floating-point numbers first, by
+            :class:`DtypeObservation`.
     """
 
     def __init__(

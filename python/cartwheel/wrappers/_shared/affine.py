@@ -39,8 +39,8 @@ class Affine:
         Raises:
             TypeError: A bound is neither a number nor an array.
             ValueError: A bound has the wrong shape, is infinite where the old one is not or the
-                other way round, or the lower one is above the upper one; or integers would be cut
-                off.
+                other way round, or the lower one is above the upper one; two old bounds are equal;
+                or integers would be cut off.
         """
         low, high = (_bound(name, bound, box) for name, bound in zip(names, bounds, strict=True))
         for name, new, old in ((names[0], low, box.low), (names[1], high, box.high)):
@@ -55,6 +55,11 @@ class Affine:
         both = below & above
         gradient, intercept = np.ones(box.shape, box.dtype), np.zeros(box.shape, box.dtype)
         widths = box.high[both].astype(_WIDE) - box.low[both].astype(_WIDE)
+        if not np.all(widths):
+            raise ValueError(
+                f"numbers of {box} cannot be rescaled to `{names[0]}` and `{names[1]}`: some of "
+                "its bounds are equal, so the factor would be infinite."
+            )
         factors = (high[both] - low[both]) / widths
         numbers = np.concatenate([factors, low[below], high[above]])
         if box.dtype.kind in "iu" and not _are_integers(numbers, box.dtype):
