@@ -141,8 +141,8 @@ class DtypeObservation(ObservationWrapper):
     Raises:
         TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
             ``MultiBinary`` space, or ``dtype`` is not a dtype of numbers.
-        ValueError: ``keys`` do not fit the space, or the dtype is one of integers without a finite
-            bound of the observations.
+        ValueError: ``keys`` do not fit the space, or a finite bound of the observations is outside
+            of a dtype of integers.
     """
 
     def __init__(
@@ -184,8 +184,8 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
     if isinstance(space, MultiDiscrete) and not np.issubdtype(dtype, np.integer):
         return Box(space.start, space.start + space.nvec - 1, dtype=dtype)
     if isinstance(space, MultiDiscrete):
-        start, nvec = _as_integers(space.start, dtype), _as_integers(space.nvec, dtype)
-        _as_integers(space.start + space.nvec - 1, dtype)
+        bounds = space.start, space.nvec, space.start + space.nvec - 1
+        start, nvec, _ = (_as_integers(bound, dtype) for bound in bounds)
         return MultiDiscrete(nvec, dtype=dtype, start=start)
     if isinstance(space, MultiBinary):
         return Box(0, 1, shape=space.shape, dtype=dtype)
@@ -204,8 +204,8 @@ def _as_integers(bounds: NDArray[Any], dtype: Any) -> NDArray[Any]:
     wrong = (np.abs(whole) < 2.0**64) & ((whole < limits.min) | (whole > limits.max))
     if wrong.any():
         raise ValueError(
-            f"DtypeObservation: the bound {bounds[wrong][0]:g} of the observations is not between "
-            f"{limits.min} and {limits.max}, which {np.dtype(dtype)} needs: clip or rescale them"
+            f"the bound {bounds[wrong][0]:g} of the observations is outside of {np.dtype(dtype)}, "
+            f"which has {limits.min} to {limits.max}: clip or rescale them before DtypeObservation"
         )
     integers = bounds.astype(dtype)
     integers[whole <= limits.min] = limits.min

@@ -129,7 +129,7 @@ pub enum Error {
         slabs: usize,
     },
     /// A row that does not exist was named.
-    #[error("there is no row {row} of {rows}")]
+    #[error("row {row} does not exist; there are rows 0 to {}", .rows - 1)]
     NoSuchRow {
         /// The row.
         row: usize,

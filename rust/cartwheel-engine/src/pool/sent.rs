@@ -66,8 +66,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
-    /// [`Error::NoSuchRow`], [`Error::NamedTwice`], [`Error::InFlight`], [`Error::Recording`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
+    /// [`Error::NoSuchRow`], [`Error::NamedTwice`], [`Error::InFlight`], [`Error::Recording`]; for a
+    /// step also [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn sending<'a>(
         &'a mut self,
         call: Call,

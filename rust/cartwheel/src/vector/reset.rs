@@ -1,7 +1,7 @@
 //! Resets of rows.
 
-use cartwheel_engine::FULL_RESET;
 use cartwheel_engine::native::RowReset;
+use cartwheel_engine::{Error as EngineError, FULL_RESET};
 
 use super::error::VectorError;
 
@@ -133,10 +133,10 @@ pub(super) fn check_rows(rows: &[usize], count: usize) -> Result<(), VectorError
     let mut named = vec![false; count];
     for &row in rows {
         let Some(named) = named.get_mut(row) else {
-            return Err(VectorError::refused(format!("there is no row {row} of {count}")));
+            return Err(EngineError::NoSuchRow { row, rows: count }.into());
         };
         if std::mem::replace(named, true) {
-            return Err(VectorError::refused(format!("row {row} is named twice")));
+            return Err(EngineError::NamedTwice(row).into());
         }
     }
     Ok(())

@@ -123,7 +123,10 @@ fn refused_calls_say_what_to_fix_and_change_nothing() {
     assert_eq!(text(envs.send(&[0], &fine)), "3 actions for 1 rows");
     assert_eq!(text(envs.send(&[1, 1], &fine[..2])), "row 1 is named twice");
     assert_eq!(text(envs.recv()), "no row is in flight: there is nothing to receive");
-    assert_eq!(text(envs.reset(Reset::new().rows([3]))), "there is no row 3 of 3");
+    assert_eq!(
+        text(envs.reset(Reset::new().rows([3]))),
+        "row 3 does not exist; there are rows 0 to 2"
+    );
     assert_eq!(text(envs.reset(Reset::new().rows([1, 1]))), "row 1 is named twice");
     assert_eq!(text(envs.reset(Reset::new().seeds([1, 2]))), "2 seeds for 3 rows");
     for mask in [[true].as_slice(), &[true, false, false, false]] {
